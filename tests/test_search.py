@@ -1,6 +1,7 @@
 """The search for a setting: keys of one set, BLURB's ranges."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import pytest
 from toy_sets import save_encoder, save_set, settings
@@ -9,7 +10,7 @@ from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
-from bioptimus_jax.finetuning import build, cells
+from bioptimus_jax.finetuning import build, cells, search
 from bioptimus_jax.finetuning.config import TASKS, Finetune
 from bioptimus_jax.records.finetune import FineTuning
 from bioptimus_jax.report.measures import Measures, read_measures
@@ -17,7 +18,7 @@ from bioptimus_jax.report.sections.entities import scores
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.sets.blurb import MEMBERS
-from bioptimus_jax.sets.corpora import settings_on
+from bioptimus_jax.sets.corpora import NamedSet, settings_on
 from bioptimus_jax.storage.files import read_json, read_jsonl
 
 TWO = {'settings': ('standard', 'x'), 'setting': {'x': {'learning_rate': 1e-3}}}
@@ -164,8 +165,14 @@ def test_a_set_has_keys_settings_and_seeds_of_its_own(model, sets, tmp_path):
             {**TWO, 'tuned_on': ('b',)},
             r"tuned_on: 'b' is not one of the models that are scored; there are a$",
         ),
-        ({'tuned_on': ('a',)}, r'tuned_on: .*, but no set has 2 settings to choose from; name more'),
-        ({**TWO, 'halving': 3}, r'halving: 3, but no set has 3 settings to choose from; name more'),
+        (
+            {'tuned_on': ('a',)},
+            r'tuned_on: .*, but no set that is learned from has 2 settings to choose from; name more',
+        ),
+        (
+            {**TWO, 'halving': 3},
+            r'halving: 3, but no set that is learned from has 3 settings to choose from; name more',
+        ),
         ({**TWO, 'halving': 2}, r"halving: 2, but setting 'standard' of .* has 1 epoch, too few"),
         (
             {**TWO, 'halving': 2, 'epochs': 2, 'setting': {'x': {'learn_devel': True}}},
@@ -303,6 +310,23 @@ def test_halving_stops_the_worse_settings_and_leaves_the_rest_as_they_are(model,
     assert (counts['cells'], counts['kept']) == (8, 2)
     assert results(halved)[0] == every
     assert not (folder / 'search.json').exists()
+
+
+def test_all_settings_of_a_set_that_nothing_is_learned_from_go_on(tmp_path):
+    def cell(dataset, setting):
+        place = {'model': 'a', 'model_folder': tmp_path, 'target': tmp_path, 'fingerprint': ''}
+        of = {'setting': setting, 'settings': settings(epochs=4), 'seed': 0, 'threads': 1, 'quiet': True}
+        return cells.Cell(dataset=dataset, **place, **of)
+
+    def train(part):
+        return {x.name: SimpleNamespace(history=[{'devel_f1': len(x.setting)}]) for x in part}
+
+    kinds = NamedSet('drugs', tmp_path), NamedSet('mice', tmp_path, task='retrieval')
+    every = [cell(one, setting) for one in kinds for setting in ('x', 'longer')]
+    found = search.halved(every, 2, (), train)
+    assert found.cells == every[1:]
+    assert [(one.dataset, one.setting) for one in found.stopped] == [('drugs', 'x')]
+    assert (found.epochs, search.epochs_of(found.cells)) == (2 * 2, 4)
 
 
 def test_one_setting_for_all_models_is_chosen_on_some_of_them(model, sets, tmp_path):

@@ -149,11 +149,13 @@ def check(run: Run[HasFinetune]) -> None:
     """Raise what is wrong with models, with settings that a model's config.json does not allow, and with sets."""
     e, made = run.config, run.manifest('export')
     corpora.check_names_of_sets(e.finetune)
-    of_sets = {chosen.name: _tried(e.finetune, chosen) for chosen in corpora.chosen_sets(e.finetune)}
+    chosen = corpora.chosen_sets(e.finetune)
+    of_sets = {one.name: _tried(e.finetune, one) for one in chosen}
     tried = [each for of_set in of_sets.values() for each in of_set]
     bridged = JAX in {encoder_here(wanted, e.runtime) for wanted in {each.encoder for each in tried}}
     models = {entry: named_model(e, entry, MODELS) for entry in e.finetune.models or e.phases}
-    search.check(e.finetune, [name for name, _ in models.values()], of_sets)
+    learned = {one.name: of_sets[one.name] for one in chosen if task_for(one).learns}
+    search.check(e.finetune, [name for name, _ in models.values()], learned)
     for entry, (_, folder) in models.items():
         if folder is None:
             if entry != INITIAL and not made and entry not in kept_names(e):
@@ -176,8 +178,8 @@ def check(run: Run[HasFinetune]) -> None:
         for settings in tried:
             check_positions(settings, shape.positions, folder)
             check_layers(settings, shape.layers, folder)
-    for chosen in corpora.chosen_sets(e.finetune):
-        task_for(chosen).read(chosen)  # takes seconds: pre-training takes days
+    for one in chosen:
+        task_for(one).read(one)  # takes seconds: pre-training takes days
 
 
 def _search(
@@ -226,8 +228,7 @@ def _search(
     trained = [cell for cell in cells if cell.name in names]
     if not (settings.halving or settings.tuned_on):
         return trained, done, None
-    spent = first.epochs + sum(cell.settings.epochs for cell in trained)
-    every = sum(cell.settings.epochs for cell in cells)
+    spent, every = first.epochs + search.epochs_of(trained), search.epochs_of(cells)
     return (
         trained,
         done,

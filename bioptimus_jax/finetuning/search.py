@@ -6,7 +6,7 @@ Every model gets the same settings, seeds and rungs. Test is read by the cells a
 import dataclasses
 import itertools
 import statistics
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from bioptimus_jax.config.fields import meant
@@ -41,14 +41,15 @@ def halved(cells: Sequence[Cell], halving: int, tuned_on: Collection[str], train
     at 1/halving^2, and so on for as many rungs as n has powers of `halving`. Settings are judged by their best epoch
     so far on devel, the mean over seeds and over `tuned_on`; the first of equals goes on. What goes on starts again
     from its beginning: so its cells are those of a search without halving, and nothing but scores has to be kept.
+    Settings of a set that nothing is learned from all go on: they have neither epochs nor scores on devel.
     """
     groups: dict[Any, dict[str, list[Cell]]] = {}
     choosing = [cell for cell in cells if not tuned_on or cell.model in tuned_on]
-    for cell in choosing:
+    for cell in filter(_learns, choosing):
         judged = groups.setdefault(cell.dataset if tuned_on else (cell.model, cell.dataset), {})
         judged.setdefault(cell.setting, []).append(cell)
     rungs = {key: rungs_of(len(judged), halving) for key, judged in groups.items()}
-    stopped, epochs = [], 0
+    stopped, gone, epochs = [], set[str](), 0
     for rung in range(max(rungs.values(), default=0)):
         # Rungs that a group still has, with this one: a group of fewer settings begins at a larger share.
         due = {key: rungs[key] - rung for key in groups if rungs[key] > rung}
@@ -63,8 +64,17 @@ def halved(cells: Sequence[Cell], halving: int, tuned_on: Collection[str], train
             for name, devel in _stopping(groups[key], records, halving):
                 of_setting = [part[cell.name] for cell in groups[key].pop(name)]
                 stopped.append(_record(of_setting, devel))
-    left = {cell.name for judged in groups.values() for of_setting in judged.values() for cell in of_setting}
-    return Halved([cell for cell in choosing if cell.name in left], stopped, epochs)
+                gone.update(cell.name for cell in of_setting)
+    return Halved([cell for cell in choosing if cell.name not in gone], stopped, epochs)
+
+
+def epochs_of(cells: Iterable[Cell]) -> int:
+    """How many epochs cells have together."""
+    return sum(cell.settings.epochs for cell in filter(_learns, cells))
+
+
+def _learns(cell: Cell) -> bool:
+    return task_for(cell.dataset).learns
 
 
 def _stopping(
@@ -114,7 +124,7 @@ def rungs_of(settings: int, halving: int) -> int:
 
 
 def check(settings: Finetune, models: Collection[str], tried: Mapping[str, Sequence[Finetune]]) -> None:
-    """Raise ConfigError for a search that means nothing. `tried`: of every set, its settings."""
+    """Raise ConfigError for a search that means nothing. `tried`: of every set that is learned from, its settings."""
     for name in settings.tuned_on:
         if name not in models:
             raise ConfigError(
@@ -125,8 +135,8 @@ def check(settings: Finetune, models: Collection[str], tried: Mapping[str, Seque
     for key, needed in (('tuned_on', 2), ('halving', max(2, settings.halving))):
         if getattr(settings, key) and most < needed:
             raise ConfigError(
-                f'config.finetune.{key}: {getattr(settings, key)}, but no set has {needed} settings to choose from; '
-                'name more in config.finetune.settings, or leave it out'
+                f'config.finetune.{key}: {getattr(settings, key)}, but no set that is learned from has {needed} '
+                'settings to choose from; name more in config.finetune.settings, or leave it out'
             )
     for dataset, of_set in tried.items():
         searched = len(of_set) > 1 and (settings.tuned_on or rungs_of(len(of_set), settings.halving))
