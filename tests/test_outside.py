@@ -177,7 +177,7 @@ def test_a_set_of_other_columns_is_scored_by_another_measure(run):
         macro = f1_score(gold, said, labels=sorted({*gold, *said}), average='macro')
         assert record['test']['macro_f1']['f1'] == pytest.approx(macro)
     inputs = read_json(folder / 'manifest.json')['inputs']
-    assert {'set reviews:set.json', 'set reviews:plug-in:measure mcc'} <= inputs.keys()
+    assert {'set reviews:set.json', 'plug-in:measure mcc'} <= inputs.keys()
 
 
 def test_a_task_of_spans_has_windows_scores_and_a_page(run):

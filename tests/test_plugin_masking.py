@@ -21,7 +21,7 @@ from bioptimus_jax.pretrain.unit_weights import WordWeights
 from bioptimus_jax.rows.stored import Rows
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
-from bioptimus_jax.run.shipped import plug_ins
+from bioptimus_jax.run.shipped import plug_ins, variations
 from bioptimus_jax.start.shown import HIDDEN, KEPT, RANDOM, first_rows
 from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
 from bioptimus_jax.tokenizer.subwords import load
@@ -188,11 +188,12 @@ def joined(draws_L):
 
 def test_the_code_of_a_strategy_that_is_not_shipped_is_compared(prepared, spans, monkeypatch, tmp_path):
     """The file of its function counts, and its values; not comments, docstrings and layout."""
-    assert not plug_ins(experiment(prepared), ('phase', 'pretrain', 'vocab', 'surgery', 'rows', 'finetune'))
+    assert not plug_ins(variations(experiment(prepared)))
 
     def digest(record):
         monkeypatch.setitem(units.MASKINGS, 'spans', record)
-        [(name, value)] = plug_ins(experiment(prepared, **{'phase.0.2.masking': 'spans'}), ('phase',)).items()
+        given = experiment(prepared, **{'phase.0.2.masking': 'spans'})
+        [(name, value)] = plug_ins(variations(given, ('phase',))).items()
         assert name == 'plug-in:masking spans'
         return value
 

@@ -24,7 +24,7 @@ from bioptimus_jax.pretrain.rates import FALLS
 from bioptimus_jax.pretrain.units import MASKINGS
 from bioptimus_jax.records.finetune import ModelOnSet
 from bioptimus_jax.report.resolved import experiment_of
-from bioptimus_jax.run.shipped import plug_ins
+from bioptimus_jax.run.shipped import plug_ins, variations
 from bioptimus_jax.sets.corpora import set_at, set_files
 from bioptimus_jax.storage.files import write_json
 
@@ -175,7 +175,7 @@ def test_the_code_of_a_plug_in_and_of_what_it_imports_is_compared(tmp_path, name
     made = package(tmp_path, 'mine_of_code', 7)
 
     def digest(key, experiment):
-        [(name, value)] = plug_ins(experiment, ('phase', 'pretrain')).items()
+        [(name, value)] = plug_ins(variations(experiment, ('phase', 'pretrain'))).items()
         assert name == f'plug-in:{key}'
         return value
 

@@ -1,9 +1,11 @@
 """The search for a setting: keys of one set, BLURB's ranges."""
 
 import dataclasses
+import json
 from types import SimpleNamespace
 
 import pytest
+from toy_plugins import plugged
 from toy_sets import save_encoder, save_set, settings
 
 from bioptimus_jax.errors import ConfigError
@@ -19,10 +21,17 @@ from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.sets.blurb import MEMBERS
 from bioptimus_jax.sets.corpora import NamedSet, settings_on
-from bioptimus_jax.storage.files import read_json, read_jsonl
+from bioptimus_jax.storage.files import read_json, read_jsonl, sha256
 
 TWO = {'settings': ('standard', 'x'), 'setting': {'x': {'learning_rate': 1e-3}}}
 TEN = ('biosses', 'bioasq', 'pubmedqa')
+PLUG = """
+from bioptimus_jax.ext import Features, Metric
+def own_share(labels):
+    return Metric('own_share', 'own', 'own', 'texts', ('right', 'all'), None, None)
+MEASURES = {'own_share': own_share}
+FEATURES = {'own_states': Features('own', 1, lambda states_BxLxD, spans_Bx2x2: states_BxLxD[:, 0] * FACTOR[0])}
+"""
 PIECES = {'gad': 128, 'chemprot': 256, 'ddi': 256, 'pubmedqa': 512, 'bioasq': 512}
 
 
@@ -99,26 +108,54 @@ def test_techniques_are_tried_on_the_sets_of_their_tables(monkeypatch):
     assert [removed.named(name).remove_layers for name in removed.settings] == [0, 2, 4, 6]
 
 
+def prints(folder, **keys):
+    """The fingerprints of the cells of a model on the sets of a folder."""
+    asked = Finetune(folder=str(folder / 'sets'), **keys)
+    common = {'threads': 1, 'quiet': True, 'keep': False}
+    checksums = SimpleNamespace(sha256=sha256)
+    return {x.fingerprint for x in build._cells(asked, {'m': folder / 'model'}, folder, checksums, common)}
+
+
 def test_cells_of_other_columns_are_other_cells(tmp_path):
     """Which columns are read decides what is learned; where none is named, cells are those of before."""
-    from bioptimus_jax.storage.files import sha256
-
     for split in ('train', 'devel', 'test'):
         (tmp_path / 'sets' / 'own').mkdir(parents=True, exist_ok=True)
         (tmp_path / 'sets' / 'own' / f'{split}.tsv').write_text('a\tB-X\tB-Y\n')
     save_encoder(tmp_path / 'model')
 
-    def prints(**keys):
-        asked = Finetune(folder=str(tmp_path / 'sets'), **keys)
-        common = {'threads': 1, 'quiet': True, 'keep': False}
-        checksums = type('Checksums', (), {'sha256': staticmethod(sha256)})
-        cells = build._cells(asked, {'m': tmp_path / 'model'}, tmp_path, checksums, common)
-        return {cell.fingerprint for cell in cells}
-
-    found = [prints(), prints(tag_column='2'), prints(word_column='1'), prints(word_column='2')]
+    asked = {}, {'tag_column': '2'}, {'word_column': '1'}, {'word_column': '2'}
+    found = [prints(tmp_path, **keys) for keys in asked]
     assert len(set.union(*found)) == 4
-    assert prints(of_set={'own': {'tag_column': '2'}}) == found[1]
-    assert prints(of_set={'other': {'tag_column': '2'}}) == found[0]
+    assert prints(tmp_path, of_set={'own': {'tag_column': '2'}}) == found[1]
+    assert prints(tmp_path, of_set={'other': {'tag_column': '2'}}) == found[0]
+
+
+def test_cells_of_other_code_are_other_cells(tmp_path, model, monkeypatch):
+    """A set, a setting or a plug-in may go and come back; what has the plug-in is then known by its code."""
+    own, file = tmp_path / 'sets' / 'own', tmp_path / 'code_of_cells.py'
+    own.mkdir(parents=True)
+    (tmp_path / 'model').symlink_to(model)
+    for split in ('train', 'devel', 'test'):
+        (own / f'{split}.tsv').write_text('a text\ta\nanother\tb\n')
+
+    def found(measures, factor, **keys):
+        (own / 'set.json').write_text(json.dumps({'texts': [1], 'answer': 2, 'measures': measures}))
+        file.write_text(f'{PLUG}FACTOR = {{0: {factor}}}\n')
+        with plugged(file):
+            e = dataclasses.replace(Experiment(), finetune=Finetune(folder=str(own.parent), **keys))
+            names = {name for name in build.external_inputs(e) if name.startswith('plug-in:')}
+            return prints(tmp_path, **keys), names
+
+    featured = {'setting': {'x': {'features': 'own_states'}}, 'settings': ('x',)}
+    for measures, keys, name in (
+        (['own_share'], {}, 'measure own_share'),
+        ([], featured, 'features own_states'),
+    ):
+        (one, named), (other, _) = (found(measures, factor, **keys) for factor in (1, 2))
+        assert named == {f'plug-in:{name}'}
+        assert not one & other
+    assert found([], 1) == found([], 2)
+    assert not found([], 1)[1]
 
 
 def test_a_set_has_keys_settings_and_seeds_of_its_own(model, sets, tmp_path):

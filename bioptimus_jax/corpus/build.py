@@ -36,7 +36,7 @@ from bioptimus_jax.progress.console import Console, numbered
 from bioptimus_jax.records.corpus import AuditedDocument, AuditedSentence
 from bioptimus_jax.records.counts import AuditCounts, CorpusCounts
 from bioptimus_jax.run.folder import Run
-from bioptimus_jax.run.shipped import PLUG_IN, code_of
+from bioptimus_jax.run.shipped import plug_ins
 from bioptimus_jax.storage.files import Checksums, read_json, write_json, write_jsonl
 
 AUDIT_FILE, BAD_RECORDS_FILE, BROKEN_FILES_FILE = 'audit.jsonl', 'bad_records.jsonl', 'broken_files.jsonl'
@@ -61,7 +61,7 @@ def external_inputs(experiment: HasCorpus) -> dict[str, Path | str]:
     plugged = sorted({ending_of(path) for path in inputs}.intersection(FORMATS.added))
     return {
         **{f'{number}:{path.name}': path for number, path in enumerate(files)},
-        **{f'{PLUG_IN}format {ending}': code_of(FORMATS, ending) for ending in plugged},
+        **plug_ins(('format', ending, FORMATS) for ending in plugged),
     }
 
 

@@ -53,7 +53,7 @@ from bioptimus_jax.records.record import plain
 from bioptimus_jax.records.statistics import ModelStatistics, SettingSearch, SlicedModel
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import claim_cells, read_manifest
-from bioptimus_jax.run.shipped import PLUG_IN, code_of
+from bioptimus_jax.run.shipped import plug_ins, variations
 from bioptimus_jax.sets import corpora
 from bioptimus_jax.sets.corpora import NamedSet
 from bioptimus_jax.sets.sentences import SPLITS
@@ -69,7 +69,7 @@ Seen = tuple[NamedSet, bool]
 def external_inputs(experiment: HasFinetune) -> dict[str, Path | str]:
     """What decides the results outside the run: the files of the sets, and of models that it does not make.
 
-    By set and by model, each of which may come and go without a change for the others.
+    By set, by model and by plug-in, each of which may come and go without a change for the others.
     """
     found: dict[str, Path | str] = {}
     for chosen in corpora.chosen_sets(experiment.finetune):
@@ -79,9 +79,8 @@ def external_inputs(experiment: HasFinetune) -> dict[str, Path | str]:
             found[f'set {chosen.name}:types'] = chosen.reading
         if rule := corpora.rule_of_words(chosen.folder):
             found[f'set {chosen.name}:words'] = rule
-        for name in chosen.texts.measures if chosen.described and chosen.texts else ():
-            if name in MEASURES.added:
-                found[f'set {chosen.name}:{PLUG_IN}measure {name}'] = code_of(MEASURES, name)
+        for tried in corpora.settings_on(experiment.finetune, chosen.name).tried:
+            found |= _code(chosen, tried)
     for name, folder in (named_model(experiment, entry, MODELS) for entry in experiment.finetune.models):
         if folder is not None:
             found |= {f'model {name}:{file.name}': file for file in files_for_transformers(folder)}
@@ -370,11 +369,12 @@ def _cells(
         ]
         for one in corpora.chosen_sets(settings)
     }
+    tried = {one: [(each, _code(one, each)) for each in _tried(settings, one)] for one in datasets}
     cells = []
     for model, model_folder in models.items():
         of_model = {file.name: checksums.sha256(file) for file in files_for_transformers(model_folder)}
         for dataset in datasets:
-            for of_cell, seed in ((s, seed) for s in _tried(settings, dataset) for seed in s.seeds):
+            for of_cell, code, seed in ((s, code, seed) for s, code in tried[dataset] for seed in s.seeds):
                 [setting] = of_cell.settings
                 cells.append(
                     Cell(
@@ -385,7 +385,9 @@ def _cells(
                         settings=of_cell,
                         seed=seed,
                         target=folder / model / dataset.name / setting / f'seed-{seed}',
-                        fingerprint=digest([of_model, datasets[dataset], deciding(of_cell), seed]),
+                        fingerprint=digest(
+                            [of_model, datasets[dataset], deciding(of_cell), seed, *([code] if code else [])]
+                        ),
                         **common,
                     )
                 )
@@ -430,6 +432,13 @@ def _tried(settings: Finetune, dataset: NamedSet) -> list[Finetune]:
     for named in found:
         task_for(dataset).check_settings(named, dataset.name)
     return found
+
+
+def _code(chosen: NamedSet, settings: Finetune) -> dict[str, str]:
+    """The code of plug-ins by which a set is learned and measured under a setting."""
+    measures = chosen.texts.measures if chosen.texts else ()
+    named = variations(dataclasses.replace(settings, task=chosen.task))
+    return plug_ins([*named, *(('measure', name, MEASURES) for name in measures if name in MEASURES.added)])
 
 
 def deciding(settings: Finetune) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from bioptimus_jax.progress.tracker import check_trackers
 from bioptimus_jax.records.manifests import Begun, Claim, Manifest
 from bioptimus_jax.run import manifests
 from bioptimus_jax.run.folder import Run
-from bioptimus_jax.run.shipped import PLUG_IN, plug_ins
+from bioptimus_jax.run.shipped import PLUG_IN, plug_ins, variations
 from bioptimus_jax.run.stage import Stage
 from bioptimus_jax.storage.files import is_left
 
@@ -51,7 +51,7 @@ def external_inputs(stage: Stage, experiment: Configuration) -> dict[str, Path |
     given = stage.external(experiment)
     if not isinstance(given, dict):
         given = {f'{number}:{path.name}': path for number, path in enumerate(given)}
-    given |= plug_ins(experiment, stage.sections)
+    given |= plug_ins(variations(experiment, stage.sections))
     for path in given.values():
         if isinstance(path, Path) and not path.is_file():
             raise InputError(f'{path}: no such file; it is an input of stage {stage.name!r}')

@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import inspect
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,25 +47,27 @@ SHIPPED: Mapping[str, tuple[str, ...]] = types.MappingProxyType(
 """The names by the last part of the key that takes them; a name that is not here is a plug-in's."""
 
 
-def variations(experiment: Any, sections: tuple[str, ...]) -> Iterator[tuple[str, str, Any]]:
-    """(last part of the key, name, table) of every variation that those sections name."""
-    for dotted, value, metadata in walk(experiment):
+def variations(record: Any, sections: Sequence[str] | None = None) -> Iterator[tuple[str, str, Any]]:
+    """(last part of the key, name, table) of every variation that a record names, or those sections of it."""
+    for dotted, value, metadata in walk(record):
         section, key, table = dotted.partition('.')[0], dotted.rpartition('.')[2], metadata.get('one_of')
         # The tables of an objective's own settings are in its file.
-        if section in sections and section != 'objective' and value and isinstance(table, Plugins | Mapping):
+        if section == 'objective' or (sections is not None and section not in sections):
+            continue
+        if value and isinstance(table, Plugins | Mapping):
             yield key, value, table
 
 
-def plug_ins(experiment: Any, sections: tuple[str, ...]) -> dict[str, str]:
-    """`plug-in:KEY NAME` -> digest of the code of every variation that those sections name and that is not shipped."""
+def plug_ins(named: Iterable[tuple[str, str, Any]]) -> dict[str, str]:
+    """`plug-in:KEY NAME` -> digest of the code of every (key, name, table) that is not shipped."""
     return {
-        f'{PLUG_IN}{key} {name}': code_of(table, name)
-        for key, name, table in variations(experiment, sections)
+        f'{PLUG_IN}{key} {name}': _code_of(table, name)
+        for key, name, table in named
         if name not in SHIPPED.get(key, ())
     }
 
 
-def code_of(table: Plugins | Mapping[str, Any], name: str) -> str:
+def _code_of(table: Plugins | Mapping[str, Any], name: str) -> str:
     """Digest of a plug-in's file and of the modules of a user's own package that it imports, each as a whole; of a
     record also its plain values, which may come from elsewhere.
 
