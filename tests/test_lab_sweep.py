@@ -1,5 +1,6 @@
 """Sweeps: arms share what is the same, failures are named and the rest goes on, signals end everything."""
 
+import dataclasses
 import json
 import os
 import re
@@ -576,6 +577,11 @@ def test_a_vocabulary_of_ones_own_is_scored_on_the_first_arms_words(shipped, tmp
     assert same == sweep.arms[1].arguments
     assert other == first_alone
     assert other[-1] == f'--config.analysis.reference_vocab={tmp_path / "sweep" / "plain" / "vocab"}'
+    config = (long := sweep.arms[2]).run.config
+    long.run.config = dataclasses.replace(
+        config, analysis=dataclasses.replace(config.analysis, reference_vocab='of-its-config')
+    )
+    assert sweep._arguments(long) == long.arguments
 
 
 def test_how_a_program_has_ended_is_not_guessed_from_the_last_line_of_its_work(tmp_path):

@@ -37,6 +37,7 @@ SHARED = ('corpus', 'vocab', 'contexts', 'rows')
 """Made one arm after another before the arms run side by side: whoever comes second takes what the first has made."""
 REFERENCE = ('corpus', 'vocab')
 """Made of the first arm also where that is not chosen, and others hide the words of its vocabulary."""
+REFERENCE_VOCAB = 'analysis.reference_vocab'
 
 SECONDS_BETWEEN_LOOKS = 0.5
 SECONDS_AN_HOUR = 3600
@@ -317,7 +318,7 @@ class Sweep:
         first, own = (run.manifest('vocab') or Manifest() for run in (reference, arm.run))
         if not _takes_reference(arm) or first.content == own.content:
             return arm.arguments
-        return (*arm.arguments, f'--config.analysis.reference_vocab={reference.folder("vocab")}')
+        return (*arm.arguments, f'--config.{REFERENCE_VOCAB}={reference.folder("vocab")}')
 
 
 def _deciding(arm: Arm, stage: str) -> str:
@@ -348,9 +349,10 @@ def _changes(arm: Arm) -> list[str]:
 
 
 def _takes_reference(arm: Arm) -> bool:
-    """Whether it hides words, and is not told of which vocabulary."""
-    given = any('analysis.reference_vocab' in argument for argument in arm.arguments)
-    return 'analyze' in arm.run.config.stages and not given
+    """Whether it hides words, and is not told of which vocabulary, by its config or by a flag, which may be empty."""
+    config = arm.run.config
+    by_flag = any(REFERENCE_VOCAB in argument for argument in arm.arguments)
+    return 'analyze' in config.stages and not (config.analysis.reference_vocab or by_flag)
 
 
 def in_rounds(of: Sequence[Arm], control: str = '') -> list[Arm]:
