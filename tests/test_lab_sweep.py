@@ -143,6 +143,12 @@ def test_arms_share_what_is_the_same_and_a_second_sweep_makes_nothing(shipped, t
     assert list(Sweep(f'{shipped}:x', folder, [('vocab.size', '130')], 'long')._of_earlier_calls()) == []
     assert 'sweep: plain is not in the tables: ' in (said := capsys.readouterr().out)
     assert 'config.vocab.size: 120 -> 130' in said
+    text = Path(shipped).with_name('text.txt')
+    kept = text.read_text()
+    text.write_text(f'{kept}\n\nMore.')
+    assert list(Sweep(f'{shipped}:x', folder, [], 'long')._of_earlier_calls()) == []
+    assert re.search('sweep: plain is not in the tables: .*inputs.0:text.txt: ', capsys.readouterr().out)
+    text.write_text(kept)
     # An arm that was made with other settings is refused before any other begins.
     (folder / 'long' / 'vocab' / 'manifest.json').unlink()
     code, out, error = call(
@@ -576,7 +582,16 @@ def test_a_vocabulary_of_ones_own_is_scored_on_the_first_arms_words(shipped, tmp
     assert plain == sweep.arms[0].arguments
     assert same == sweep.arms[1].arguments
     assert other == first_alone
-    assert other[-1] == f'--config.analysis.reference_vocab={tmp_path / "sweep" / "plain" / "vocab"}'
+    vocab = tmp_path / 'sweep' / 'plain' / 'vocab'
+    assert other[-1] == f'--config.analysis.reference_vocab={vocab}'
+    # What an arm of an earlier call was made of is compared with what it was given then.
+    for only, name, expected in (
+        ('plain', 'long', [str(vocab)]),
+        ('long', 'plain', []),
+        ('seed-1', 'long', [str(vocab)]),
+    ):
+        later = Sweep(f'{shipped}:x', sweep.workdir, [('stages', 'corpus,vocab,analyze')], only)
+        assert [value for _, value in later._reference(later._arm(name))] == expected
     config = (long := sweep.arms[2]).run.config
     long.run.config = dataclasses.replace(
         config, analysis=dataclasses.replace(config.analysis, reference_vocab='of-its-config')

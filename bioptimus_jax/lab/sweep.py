@@ -112,10 +112,10 @@ class Sweep:
         for arm in reversed((*self.arms, *self.unchosen)):
             arm.run.withdraw()
 
-    def _arm(self, arm: str) -> Arm:
+    def _arm(self, arm: str, *more: tuple[str, str]) -> Arm:
         name = config.name_of_arm(self.name, arm)
         bases = config.experiment(name, self.overrides, self.paths).runtime.base_run
-        given = [*self.overrides, ('runtime.base_run', repr((str(self.workdir), *bases)))]
+        given = [*self.overrides, ('runtime.base_run', repr((str(self.workdir), *bases))), *more]
         folder = self.workdir / arm
         run = Run(folder, config.experiment(name, given, self.paths))
         run.console.stopping = self.stopping
@@ -156,10 +156,13 @@ class Sweep:
             raise
 
     def _of_earlier_calls(self) -> Iterator[Arm]:
-        """Finished arms that are not chosen and were made with the same settings; of others a line says why not."""
+        """Finished arms that are not chosen and were made with the same settings and inputs; of others a line says why
+        not."""
         for name in self.earlier:
             try:
-                why = _why_left_out(arm := self._arm(name))
+                arm = self._arm(name)
+                told = self._reference(arm)
+                why = _why_left_out(self._arm(name, *told) if told else arm)
             except (ConfigError, InputError) as error:
                 why = str(error)
             if why:
@@ -309,16 +312,24 @@ class Sweep:
             raise Stopped('; '.join(filter(None, (_lost(arm) for arm, *_ in running.values()))))
 
     def _arguments(self, arm: Arm) -> tuple[str, ...]:
-        """The arm's arguments. One with another vocabulary gets the first arm's as reference, so that all hide the same
-        words.
+        """The arm's arguments, and what it is told of the first arm."""
+        return (*arm.arguments, *(f'--config.{key}={value}' for key, value in self._reference(arm)))
+
+    def _reference(self, arm: Arm) -> list[tuple[str, str]]:
+        """The first arm's vocabulary as reference for an arm with another one, so that all hide the same words.
 
         The first arm is that of the config, chosen or not, so that arms may be made a few at a time.
         """
-        reference = (*self.unchosen, *self.arms)[0].run
-        first, own = (run.manifest('vocab') or Manifest() for run in (reference, arm.run))
-        if not _takes_reference(arm) or first.content == own.content:
-            return arm.arguments
-        return (*arm.arguments, f'--config.{REFERENCE_VOCAB}={reference.folder("vocab")}')
+        if not _takes_reference(arm):
+            return []
+        first = next((one for one in (*self.unchosen, *self.arms) if one.name == self.known[0]), None)
+        if not first:  # those that are chosen do not need it
+            first = self._arm(self.known[0])
+            first.run.withdraw()
+        of_first, own = (one.run.manifest('vocab') or Manifest() for one in (first, arm))
+        if of_first.content == own.content:
+            return []
+        return [(REFERENCE_VOCAB, str(first.run.folder('vocab')))]
 
 
 def _deciding(arm: Arm, stage: str) -> str:
@@ -336,10 +347,12 @@ def _named(arm: Arm) -> Iterator[None]:
 
 
 def _why_left_out(arm: Arm) -> str:
-    """Why the tables are without an arm of an earlier call; '' where it is finished, with these settings."""
+    """Why the tables are without an arm of an earlier call; '' where it is finished, with these settings and inputs."""
     if not arm.finished:
         return 'is not finished'
-    return '; '.join(_changes(arm))
+    stages = [StageOfRun(arm.run, STAGES[name]) for name in arm.run.config.stages]
+    of_inputs = (change for stage in stages for change in stage.check_inputs(replace=False).changes)
+    return '; '.join([*_changes(arm), *of_inputs])
 
 
 def _changes(arm: Arm) -> list[str]:
