@@ -202,6 +202,15 @@ def test_the_code_of_a_plug_in_and_of_what_it_imports_is_compared(tmp_path, name
     assert 'mine_of_code.tail' not in sys.modules
 
 
+def test_a_set_of_values_is_one_in_any_order():
+    """Texts in a set come in another order in every process, as these numbers do by the order that they came in."""
+    of_sets = [
+        plug_ins([('words', 'mine', {'mine': ({'a': values},)})]) for values in ({0, 8}, {8, 0}, {0, 7})
+    ]
+    assert str({0, 8}) != str({8, 0})
+    assert of_sets[0] == of_sets[1] != of_sets[2]
+
+
 def test_a_set_describes_itself_and_what_is_wrong_with_that_is_one_line(tmp_path):
     """JSON lines with several labels; names and numbers of columns; every mistake names file and key."""
     folder = tmp_path / 'topics'

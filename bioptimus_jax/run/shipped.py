@@ -97,6 +97,13 @@ def _values(record: Any) -> dict[str, Any]:
 
 
 def _said(value: Any) -> str:
+    """A plain value in words that are the same in every process."""
+    if isinstance(value, set | frozenset):  # texts in it come in another order each time
+        return f'{{{", ".join(sorted(map(_said, value)))}}}'
+    if isinstance(value, tuple | list):
+        return f'[{", ".join(map(_said, value))}]'
+    if isinstance(value, Mapping):
+        return f'{{{", ".join(f"{_said(key)}: {_said(one)}" for key, one in value.items())}}}'
     return '' if ' object at 0x' in repr(value) else repr(value)  # a place in memory differs each time
 
 
