@@ -447,8 +447,8 @@ def test_nothing_to_find_gives_empty_tables(tmp_path: Path, capsys: pytest.Captu
 
 
 def test_damaged_tables_name_the_file(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r'sentences\.parquet'):
-        contexts.load_contexts(tmp_path)
-    (tmp_path / 'sentences.parquet').write_bytes(b'PAR1 cut off')
-    with pytest.raises(InputError, match=r'sentences\.parquet: cannot be read .*--replace'):
-        contexts.load_contexts(tmp_path)
+    for content in (None, b'PAR1 cut off'):
+        if content:
+            (tmp_path / 'sentences.parquet').write_bytes(content)
+        with pytest.raises(InputError, match=r'sentences\.parquet: cannot be read .*--replace'):
+            contexts.load_contexts(tmp_path)

@@ -1,6 +1,7 @@
 """The stability kit against rates by hand and an optimiser in numpy; used rows; the low-resource choice."""
 
 import dataclasses
+import functools
 import math
 import random
 import shutil
@@ -550,12 +551,24 @@ def test_every_label_has_its_share_of_a_stratified_choice():
 
 
 def test_choices_that_cannot_be(bert, drugs):
-    for key, asked, has in (('train_sentences', 121, 120), ('devel_sentences', 31, 30)):
-        with pytest.raises(ConfigError, match=rf'config\.finetune\.{key}: {asked}, but drugs has {has}'):
-            finetune(ENTITIES, bert, drugs, settings(**{key: asked}), 0)
     plain = [Sentence(('a',), ('O',)), Sentence(('b',), ('O',))]
-    with pytest.raises(InputError, match=r'drugs: all of the 2 train examples .* have the answer O;'):
-        few(plain, 2, 5, 'drugs')
+    for refuse, error, said in (
+        *(
+            (
+                functools.partial(finetune, ENTITIES, bert, drugs, settings(**{key: asked}), 0),
+                ConfigError,
+                rf'config\.finetune\.{key}: {asked}, but drugs has {has}',
+            )
+            for key, asked, has in (('train_sentences', 121, 120), ('devel_sentences', 31, 30))
+        ),
+        (
+            functools.partial(few, plain, 2, 5, 'drugs'),
+            InputError,
+            r'drugs: all of the 2 train examples .* have the answer O;',
+        ),
+    ):
+        with pytest.raises(error, match=said):
+            refuse()
     some = [Text(('a',), ('x',), 0), Text(('b',), (), 1)]
     assert few(some, 2, 0, task=CLASSES) == tuple(some)  # a text without a label differs from one with it
     chosen = finetune(ENTITIES, bert, drugs, settings(train_sentences=40, devel_sentences=10, epochs=1), 0)

@@ -297,7 +297,14 @@ def test_what_is_chosen_on_one_half_is_measured_on_the_other(tmp_path, monkeypat
     assert made.fit.again.sum() == 40
 
 
+def configured(own):
+    settings = config.defaults()
+    settings.surgery.update(own)
+    return Experiment.from_config(settings)
+
+
 def test_settings_that_cannot_be_are_refused_before_any_work(tmp_path):
+    refused = []
     for own, words in (
         ({'fit_layer': 0, 'fit_steps': 3}, 'config.surgery.fit_layer: 0 are the embeddings'),
         ({'fit_only': 'a'}, 'config.surgery.fit_only: a decides nothing without a fit'),
@@ -305,10 +312,7 @@ def test_settings_that_cannot_be_are_refused_before_any_work(tmp_path):
         ({'fit_cross_entropy': 1.0}, 'config.surgery.fit_cross_entropy: 1.0 decides nothing'),
         ({'strategy': 'random_rows', 'fit_steps': 3}, 'config.surgery.fit_steps: 3 is for'),
     ):
-        settings = config.defaults()
-        settings.surgery.update(own)
-        with pytest.raises(ConfigError, match=words):
-            Experiment.from_config(settings)
+        refused.append((configured, own, ConfigError, words))
     source = make_source(SPELLING, layers=2)
     (tmp_path / 'other.txt').write_text('the\n')
     (tmp_path / 'latin.txt').write_text('the\nß\n', 'latin-1')
@@ -318,7 +322,7 @@ def test_settings_that_cannot_be_are_refused_before_any_work(tmp_path):
 
     listed = run_of('listed', fit_only=tmp_path / 'other.txt')
     lost, deep = run_of('lost', fit_only=tmp_path / 'no').config, run_of('deep', fit_layer=3).config
-    for act, given, error, words in (
+    refused += [
         (built, listed, InputError, r'fit_only: .*other\.txt: of 1 token in it none is new'),
         (lists.read, tmp_path / 'latin.txt', InputError, r'latin\.txt:2: is not UTF-8 .*; convert the file'),
         (
@@ -328,7 +332,8 @@ def test_settings_that_cannot_be_are_refused_before_any_work(tmp_path):
             r'fit_only: .*no: no such file; give one with a token a line',
         ),
         (graft.check, deep, ConfigError, r'fit_layer: 3, but .*source has 2 layers; give 1 to 2, or -1'),
-    ):
+    ]
+    for act, given, error, words in refused:
         with pytest.raises(error, match=words):
             act(given)
     run = make_run(tmp_path / 'headless', source, NEW, FOUND, **changes(fit_steps=3, fit_cross_entropy=1))

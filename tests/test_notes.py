@@ -131,12 +131,14 @@ def test_a_bad_note_is_named_and_is_in_nobodys_way(tmp_path, what):
 def test_tables_and_categories_that_cannot_be_meant(tmp_path):
     rows = [note()[:9] + note()[10:]]
     path = noted(tmp_path / 'x.csv', rows, [name for name in COLUMNS if name != 'ISERROR'])
-    with pytest.raises(InputError, match=r'x\.csv:1: has the columns of clinical notes, but no ISERROR'):
-        read(path)
-    noted(path, [note(text='It is "cut')])
-    path.write_bytes(path.read_bytes()[:-3])
-    with pytest.raises(BrokenFile, match=r'x\.csv:2: is not comma-separated text'):
-        read(path)
+    cut = noted(tmp_path / 'y.csv', [note(text='It is "cut')])
+    cut.write_bytes(cut.read_bytes()[:-3])
+    for file, error, said in (
+        (path, InputError, r'x\.csv:1: has the columns of clinical notes, but no ISERROR'),
+        (cut, BrokenFile, r'y\.csv:2: is not comma-separated text'),
+    ):
+        with pytest.raises(error, match=said):
+            read(file)
     settings_of_corpus = config.defaults()
     settings_of_corpus.corpus.note_categories = ('Nursing', 'Doctor')
     with pytest.raises(

@@ -153,11 +153,9 @@ def test_it_needs_room_for_both_and_has_no_moving_average(trained):
         )
     )
     assert adam < own == averaged
-    with pytest.raises(
-        ConfigError, match=r'config\.pretrain\.ema: schedule_free scores an average of its own'
+    for key, value, said in (
+        ('ema', '0.9', 'scores an average of its own'),
+        ('head_steps', '5', 'applies its learning rate itself'),
     ):
-        experiment(folder, **{'pretrain.ema': '0.9'})
-    with pytest.raises(
-        ConfigError, match=r'config\.pretrain\.head_steps: schedule_free applies its learning rate itself'
-    ):
-        experiment(folder, **{'pretrain.head_steps': '5'})
+        with pytest.raises(ConfigError, match=rf'config\.pretrain\.{key}: schedule_free {said}'):
+            experiment(folder, **{f'pretrain.{key}': value})
