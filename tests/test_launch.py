@@ -499,6 +499,9 @@ def stop_the_follower(launched, run, folder):
     wait_for_step(launched, run, stopped_at + 4)
 
 
+SHARDED = {'runtime.fsdp': 2}
+
+
 # Slow: all that may happen to them, in one run. That a signal to one stops both is in test_remote_runs.py too, and that
 # both are started again in tests above.
 @pytest.mark.timeout(900)
@@ -511,7 +514,7 @@ def test_two_processes_train_the_model_of_one_whatever_happens_to_them(
 ):
     """Through launch/local.sh: SIGTERM to the follower alone saves and stops both, which are started again; SIGKILL of
     one ends both with one line; the same command goes on to the losses and weights, to rounding, of one undisturbed
-    process, with one set of records."""
+    process, with one set of records. Together they have the two devices over which the model is cut."""
     config = (prepared / 'tiny.py').read_text().replace('return c', f'{FOLDERS}\n    return c')
     (tmp_path / 'tiny.py').write_text(config.format(notes=make_notes(prepared), sets=tmp_path / 'sets'))
     write_vowels(tmp_path / 'sets')
@@ -522,7 +525,7 @@ def test_two_processes_train_the_model_of_one_whatever_happens_to_them(
     together = Run(copy_of(prepared, tmp_path / 'two'), settings, quiet=True)
     logs = together.workdir / 'logs'
 
-    launched = start_two(programs, tmp_path, together.workdir, tiny)
+    launched = start_two(programs, tmp_path, together.workdir, SHARDED | tiny)
     wait_for_step(launched, together, 4)
     while launched.poll() is None and not (together.workdir / 'pretrain' / 'checkpoints' / '4').exists():
         time.sleep(0.02)
@@ -543,7 +546,7 @@ def test_two_processes_train_the_model_of_one_whatever_happens_to_them(
     assert 'stack trace' not in said
     assert together.manifest('pretrain') is None
 
-    launched = start_two(programs, tmp_path, together.workdir, tiny)
+    launched = start_two(programs, tmp_path, together.workdir, SHARDED | tiny)
     out, errors = launched.communicate(timeout=300)
     assert (launched.returncode, errors) == (0, ''), out
     assert re.search(r'resuming after step [1-9]', out)
