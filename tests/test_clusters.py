@@ -272,6 +272,20 @@ from bioptimus_jax.experiment.schema import Runtime
 jax.distributed.initialize = lambda *_, **__: (os.write(2, b'a trace of C++'), os.abort())
 processes.join(Runtime(distributed=sys.argv[1]))
 """
+# The first one computes, as in surgery, while the others wait for it.
+LEADS = """
+import sys
+from bioptimus_jax.hosts.config import Runtime
+from bioptimus_jax.hosts.devices import look
+from bioptimus_jax.run import processes
+processes.join(Runtime(distributed=sys.argv[1]))
+if sys.argv[1].endswith(',0'):
+    import jax.numpy as jnp
+    print(look().count, jnp.arange(4).sum())
+else:
+    sys.stdin.read()
+sys.exit(processes.leave(0))
+"""
 
 
 def free_port():
@@ -338,6 +352,29 @@ def test_a_port_that_is_taken_is_named():
         [(code, _, errors)] = together(f'localhost:{port},2,0')
     assert code == USAGE
     assert f'port {port} of this host is taken by another program; give another one' in errors
+
+
+def test_the_first_of_a_group_computes_while_others_wait_for_it():
+    """It knows the devices of all of them, too."""
+    place, flags = f'127.0.0.1:{free_port()}', '--xla_force_host_platform_device_count=2'
+    waiting, first = (
+        subprocess.Popen(
+            [sys.executable, '-c', LEADS, f'{place},2,{index}'],
+            env=environment(JAX_PLATFORMS='cpu', XLA_FLAGS=flags),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for index in (1, 0)
+    )
+    try:
+        assert first.stdout.readline() == '4 6\n'
+        waiting.communicate(timeout=60)
+        first.communicate(timeout=60)
+        assert (first.returncode, waiting.returncode) == (0, 0)
+    finally:
+        waiting.kill()
+        first.kill()
 
 
 def test_an_abort_of_jax_while_processes_meet_is_one_line():

@@ -155,40 +155,19 @@ def look() -> Present:
     """The devices that are present, found in a process of its own, so that work that needs no device holds no memory of
     one.
 
-    Where jax works in this process already it is asked directly. Of processes that have met, each has as many devices
-    as this one.
+    Where jax works in this process already it is asked directly.
     """
     if _begun():
         return present()
-    processes, visible = _group()
     # In a session of its own: a signal to the whole group is for the program, which stops in order.
     done = subprocess.run(
-        [sys.executable, '-m', __name__],
-        env={**os.environ, **visible},
-        capture_output=True,
-        text=True,
-        start_new_session=True,
+        [sys.executable, '-m', __name__], capture_output=True, text=True, start_new_session=True
     )
     if done.returncode == USAGE:
         raise ConfigError(done.stderr.strip().splitlines()[-1])
     if done.returncode:
         raise RuntimeError(f'looking for devices ended with {done.returncode}: {done.stderr[-2000:]}')
-    here = Present(**json.loads(done.stdout.strip().splitlines()[-1]))
-    return dataclasses.replace(here, count=processes * here.local) if processes > 1 else here
-
-
-def _group() -> tuple[int, dict[str, str]]:
-    """How many processes have met (`run.processes.join`), and the variable that says which devices this one has.
-
-    jax itself cannot be asked before all of them look for devices, and the others wait for the stages of the first.
-    """
-    if 'jax' not in sys.modules:
-        return 1, {}
-    from jax._src import xla_bridge  # neither has a public name
-    from jax._src.distributed import global_state
-
-    visible = {'JAX_CUDA_VISIBLE_DEVICES': str(xla_bridge.CUDA_VISIBLE_DEVICES.value)}
-    return global_state.num_processes or 1, visible
+    return Present(**json.loads(done.stdout.strip().splitlines()[-1]))
 
 
 AFRESH = 'BIOPTIMUS_AFRESH'

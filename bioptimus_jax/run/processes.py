@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from bioptimus_jax.errors import DONE, FAILED, LOST, SAVED, ConfigError, Stopped, reason_of
-from bioptimus_jax.hosts import clusters, lifelines, rollcall
+from bioptimus_jax.hosts import clusters, devices, lifelines, rollcall
 from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.hosts.lifelines import CONNECT_SECONDS, GRACE_SECONDS, Lifelines
 from bioptimus_jax.progress.console import crash_file
@@ -37,7 +37,10 @@ _kept_handler = None  # C code calls it: it must not be collected
 
 
 def join(runtime: Runtime) -> Lifelines:
-    """Meet the other processes as `config.runtime.distributed` says; gives the lines to them. Raises ConfigError."""
+    """Meet the other processes as `config.runtime.distributed` says, and find all devices; gives the lines to them.
+
+    Raises ConfigError.
+    """
     global _others, _meeting
     group = clusters.member(runtime.distributed)
     visible, warning = clusters.devices(group)
@@ -75,6 +78,8 @@ def join(runtime: Runtime) -> Lifelines:
     else:
         told = store.blocking_key_value_get(MEETING_PLACE, int(1000 * CONNECT_SECONDS))
         _others = lifelines.connect(group.host, told, group.index, seconds)
+    # No process gets devices before all ask for them, and the first one needs its own long before the others train.
+    devices.present()
     return _others
 
 
