@@ -342,6 +342,7 @@ def test_the_record_places_the_phases_as_they_were_decided(tmp_path):
     record = curriculum.read_phases(tmp_path)
     assert record[0] == PlacedPhase('0.1', 0, 20, ended=True, planned_stop=40)
     assert record[1] == PlacedPhase('0.2', 20, 60)
+    assert record[-1] == PlacedPhase('0.4', 100, 160, taken=20)
     assert curriculum.make_schedule(e, COUNTS, record=record) == moved
     longer = self_paced(**{'phase__0__4__duration': '50'})
     assert curriculum.make_schedule(longer, COUNTS, record=record)[-1].stop == 170
@@ -349,16 +350,21 @@ def test_the_record_places_the_phases_as_they_were_decided(tmp_path):
     e = self_paced(phases='0.1,0.2,0.3,0.4')
     first, *more = [
         PlacedPhase('0.1', 0, 20, ended=True),
-        PlacedPhase('0.2', 20, 80),
+        PlacedPhase('0.2', 20, 80, taken=20),
         PlacedPhase('0.3', 80, 120),
     ]
     for record, done in (([first, more[0]], 80), ([first, *more], 120), ([first, *more], 100)):
         added = curriculum.make_schedule(e, COUNTS, record=record, over=[r.name for r in record])
         assert [(s.start, s.stop) for s in added] == [(0, 20), (20, 80), (80, 120), (120, 160)]
+        assert [s.taken for s in added] == [0, 20, 0, 0]
         curriculum.check_continues(record, added, done)
     shorter = self_paced(**{'phase__0__2__duration': '30'})
     with pytest.raises(ConfigError, match=r'phase\.0\.2\.duration'):
         curriculum.check_continues(record, curriculum.make_schedule(shorter, COUNTS, record=record), 120)
+    # A phase that never was the last one has its own steps, also where it is made as much shorter as another gave up.
+    record, halved = curriculum.read_phases(tmp_path), self_paced(**{'phase__0__2__duration': '20'})
+    placed = curriculum.make_schedule(halved, COUNTS, record=record)
+    assert [(s.start, s.stop) for s in placed] == [(0, 20), (20, 40), (40, 80), (80, 140)]
     assert curriculum.read_phases(tmp_path / 'nowhere') == []
 
 

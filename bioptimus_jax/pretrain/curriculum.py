@@ -46,9 +46,10 @@ RECORD, PHASES, CHECKPOINTS = 'curriculum.json', 'phases.json', 'checkpoints'
 class ScheduledPhase:
     """A phase with its place on the step axis: steps start <= step < stop.
 
-    A self-paced phase that has `ended` may have stopped before its `planned_stop`. `reduced`: some of the steps that
-    its duration `asked` for were taken away. `warmup`: its first steps, which have shapes of their own. `counts`: of
-    the rows that it is measured against, where it reads other corpora, by the split of their shape.
+    A self-paced phase that has `ended` may have stopped before its `planned_stop`; `taken`: how many steps of such ones
+    it has beside its own. `reduced`: some of the steps that its duration `asked` for were taken away. `warmup`: its
+    first steps, which have shapes of their own. `counts`: of the rows that it is measured against, where it reads other
+    corpora, by the split of their shape.
     """
 
     name: str
@@ -59,6 +60,7 @@ class ScheduledPhase:
     ended: bool = False
     reduced: bool = False
     asked: int = 0
+    taken: int = 0
     warmup: tuple[Stair, ...] = ()
     counts: Mapping[str, RowCounts] = dataclasses.field(default_factory=dict, hash=False)
 
@@ -152,15 +154,18 @@ def make_schedule(
     limited = experiment.runtime.train_hours > 0
     kept = [r for r in record if r.reduced_from == steps.get(r.name, 0) and (limited or r.name in over)]
     reduced = {r.name: r.stop - r.start for r in kept}
+    own = {name: reduced.get(name, asked) for name, asked in steps.items()}
+    taken = {r.name: r.taken for r in record if r.taken}
     phases = [
         ScheduledPhase(
             name,
             experiment.phase[name],
             start=0,
             stop=0,  # both are given below
-            planned_stop=reduced.get(name, asked),
+            planned_stop=own[name] + taken.get(name, 0),
             reduced=name in reduced,
             asked=asked,
+            taken=taken.get(name, 0),
             warmup=warmups[name],
             counts={
                 shape.rows.split(experiment.rows): counts_of(counts, name, shape.rows)
@@ -171,8 +176,7 @@ def make_schedule(
         for name, asked in steps.items()
     ]
     ends = {r.name: r.stop for r in record if r.ended}
-    took = {r.name: r.stop for r in record if not r.ended}
-    return _consecutive(phases, sum(phase.planned for phase in phases), ends, took)
+    return _consecutive(phases, sum(own.values()), ends)
 
 
 def without(schedule: Schedule, done: int, fewer: int) -> Schedule:
@@ -190,26 +194,21 @@ def without(schedule: Schedule, done: int, fewer: int) -> Schedule:
     return tuple(shorter)
 
 
-def _consecutive(
-    phases: Sequence[ScheduledPhase], total: int, ends: Mapping[str, int], took: Mapping[str, int]
-) -> Schedule:
+def _consecutive(phases: Sequence[ScheduledPhase], total: int, ends: Mapping[str, int]) -> Schedule:
     """Phases one after the other, each as long as it was to be; some `ends` are given, and the last one's is the
-    total. One that `took` all steps up to its end, as it was the last one before others were added, keeps them."""
+    total."""
     schedule: list[ScheduledPhase] = []
-    start = without_pacing = 0
+    start = 0
     for phase in phases:
-        planned_stop, without_pacing = start + phase.planned, without_pacing + phase.planned
+        own = planned_stop = start + phase.planned
         if len(schedule) == len(phases) - 1:
             # It gets the steps that others gave up, so that runs with and without self-pacing are equally long.
             stop = planned_stop = max(planned_stop, total)
-        elif took.get(phase.name) == without_pacing:
-            stop = planned_stop = without_pacing
         else:
             stop = ends.get(phase.name, planned_stop)
         ended = ends.get(phase.name) == stop
-        schedule.append(
-            dataclasses.replace(phase, start=start, stop=stop, planned_stop=planned_stop, ended=ended)
-        )
+        placed = dataclasses.replace(phase, start=start, stop=stop, planned_stop=planned_stop)
+        schedule.append(dataclasses.replace(placed, ended=ended, taken=phase.taken + planned_stop - own))
         start = stop
     return tuple(schedule)
 
@@ -254,7 +253,7 @@ def after_evaluation(
     if not flat and done < here.stop:
         return schedule
     ends = {s.name: s.stop for s in schedule if s.ended} | {here.name: done}
-    return _consecutive(schedule, schedule[-1].stop, ends, {})
+    return _consecutive(schedule, schedule[-1].stop, ends)
 
 
 EARLY_STOP_METRICS: Mapping[str, Callable[[Evaluation], float]] = {
@@ -334,6 +333,7 @@ def write_record(folder: Path, schedule: Schedule) -> None:
                     s.stop,
                     ended=s.ended or None,
                     reduced_from=s.asked if s.reduced else None,
+                    taken=s.taken or None,
                     planned_stop=s.planned_stop if s.ended and s.planned_stop > s.stop else None,
                     counts=s.counts or None,
                 )

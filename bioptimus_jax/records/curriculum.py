@@ -21,8 +21,9 @@ class PlacedPhase(Record):
     """A phase of curriculum.json, a list in the order of training: steps start <= step < stop.
 
     `ended`: true where self-pacing has ended it; `planned_stop`: where it was to end, if that was later.
-    `reduced_from`: how many steps its duration asked for, where some were taken away for lack of time. `counts`: of
-    what it reads, where that is not the run's own corpus alone, by the split of the run's own rows of that shape.
+    `taken`: how many steps of such phases it has beside its own. `reduced_from`: how many steps its duration asked for,
+    where some were taken away for lack of time. `counts`: of what it reads, where that is not the run's own corpus
+    alone, by the split of the run's own rows of that shape.
     """
 
     name: str
@@ -31,6 +32,7 @@ class PlacedPhase(Record):
     ended: bool | None = left_out()
     reduced_from: int | None = left_out()
     planned_stop: int | None = left_out()
+    taken: int | None = left_out()
     counts: Mapping[str, RowCounts] | None = left_out()
 
 
