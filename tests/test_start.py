@@ -89,6 +89,14 @@ def test_the_words_of_texts_are_counted_or_estimated_by_the_sizes_of_files(tmp_p
         InputError, match=r'of 4 documents that were looked at none stays \(3 condition, 1 too_long\)'
     ):
         look_into(dataclasses.replace(judged, min_words=1, content=Content(where=('words>20',))))
+    # Files are often in the order of time, so the newest one is looked into as well.
+    for number in range(9):
+        (tmp_path / f'year{number}.jsonl').write_text(
+            json.dumps({'id': number, 'abstract': f'Words of {number}', 'year': 2000 + number})
+        )
+    newest = Corpus(inputs=(str(tmp_path / 'year*.jsonl'),), min_words=1)
+    few = look_into(dataclasses.replace(newest, content=Content(where=('year>=2008',))))
+    assert (few.words, few.counted, few.sample) == (pytest.approx(27), False, ['Words of 8'])
     many = tmp_path / 'many'
     many.mkdir()
     documents = 2 * CHARACTERS // 300

@@ -22,7 +22,7 @@ from bioptimus_jax.hosts.remote.store import is_remote
 from bioptimus_jax.progress.console import numbered
 
 FILES = 4
-"""Files that are looked into, evenly chosen of all."""
+"""Files that are looked into, evenly chosen of all: the first, the last and between, which may be of other years."""
 CHARACTERS = 2_000_000
 """Characters of each text source that are read."""
 
@@ -92,7 +92,7 @@ def look_into(settings: Corpus) -> TextSample:
     """
     check_settings(settings)
     files = input_files(settings)
-    chosen = files[:: -(-len(files) // FILES)]
+    chosen = [files[round(at)] for at in np.linspace(0, len(files) - 1, min(FILES, len(files)))]
     beginnings = [_beginning(path, prefix, settings) for path, prefix in named_files(chosen)]
     records = [record for one in beginnings for record in one.records]
     rows = pyarrow.Table.from_pylist(Judge(settings, Auditor(Audit())).rows(records), COLUMNS)
