@@ -516,11 +516,12 @@ def test_a_random_text_is_of_another_document_also_where_a_block_has_one(paired,
     counts = execute(run, STAGES['rows'], replace=True).counts['train']
     assert 0.5 < counts['share_random'] < 0.75
     (tmp_path / 'one.jsonl').write_text(
-        json.dumps({'id': '1', 'title': '', 'abstract': 'Some words of it. ' * 40})
+        json.dumps({'id': '1', 'title': '', 'abstract': 'Some words of it. ' * 40, 'n': 3.0})
     )
-    one = nsp(
-        paired, corpus__inputs=tmp_path / 'one.jsonl', corpus__heldout_fraction=0.0, rows__block_documents=1
-    )
+    # The same one three times is still one.
+    changes = {'heldout_fraction': 0.0, 'content.weight': 'n', 'inputs': tmp_path / 'one.jsonl'}
+    changes = {f'corpus.{key}': value for key, value in changes.items()}
+    one = nsp(paired, rows__block_documents=1, **changes)
     alone = Run(copy_of(paired, tmp_path / 'alone'), one, quiet=True)
     execute(alone, STAGES['corpus'], replace=True)
     with pytest.raises(InputError, match=r'no second text is of another document.*add texts'):

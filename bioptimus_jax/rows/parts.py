@@ -72,7 +72,9 @@ def pair_parts(
     documents = list(_tokenised(batches, subwords, counted, settings.words, split_sentences))
     lent: list[Tokenised] = []
     if len(documents) == 1:
-        others = _tokenised(beside, subwords, Counter(), settings.words, split_sentences)
+        found = _tokenised(beside, subwords, Counter(), settings.words, split_sentences)
+        # A document may be there several times, by its weight.
+        others = (other for other in found if not np.array_equal(other.tokens, documents[0].tokens))
         lent = list(itertools.islice(others, LENT))
     # Seeded by the block, not by the process that makes it: the pairs are the same for any number of workers.
     generator = np.random.default_rng((0, block))
