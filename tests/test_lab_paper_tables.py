@@ -712,6 +712,13 @@ def test_figure_3_is_of_one_setting_and_one_budget_and_counts_a_seed_once(tmp_pa
     assert PAPER_SETTINGS[0] in made.caption
 
 
+def test_an_arm_is_one_curve_through_phases_that_differ_in_their_rates(tmp_path):
+    ends = {'initial': {'d': 60}, 0: {'d': 100}, 1: {'d': 110}}
+    make(tmp_path / 'a', [TOKENS] * 2, ends, phase__p1__learning_rate=5e-5)
+    [points] = in_order(comparison_figures.f1_curves(read_models(tmp_path))[0]['d']).values()
+    assert len(points) == 3
+
+
 def test_evaluations_are_matched_by_phase_and_number_not_by_rounded_words(tmp_path):
     for seed, step in enumerate((21, 20)):  # steps are whole, and rows differ by seed
         folder = make(tmp_path / 'long' / f'a.seed-{seed}', [TOKENS] * 2, {}, seed, steps=(10, 22))

@@ -228,14 +228,16 @@ def name_among(t: Trained, among: Sequence[Trained], ignored: Collection[str] = 
 
     def parts(x: Trained) -> list[str]:
         lengths = [length for name, length in x.conditions.items() if name.startswith('words of')]
-        alike, path = len(lengths) > 1 == len(set(lengths)), x.conditions.get('learning rate', '')
-        shares = [share for name, share in x.conditions.items() if name.startswith('learning rate of phase')]
+        alike = len(lengths) > 1 == len(set(lengths))
+        # Of the whole run: snapshots and ends of phases are of one arm.
+        rates = _rates(x.measures)
+        shares = [f'{rate / rates[0]:.3g}' for rate in rates]
         found = {
             'initialisation': x.initialisation,
             'settings': curriculum_name(x.path) if x.path else '',
             'rate': f'learning rate {x.rate:g}',
             'shares': f'learning rates of phases as {" : ".join(shares)}' if set(shares) - {'1'} else '',
-            'path': f'learning rate: {path.partition(" over ")[0]}' if path and len(shares) > 1 else '',
+            'path': f'learning rate: {_path_of_rates(x.measures).partition(" over ")[0]}',
             'words': f'{f"{len(lengths)} × {lengths[0]}" if alike else "; ".join(lengths)} words',
         }
         return [text for name, text in found.items() if name not in ignored]
@@ -312,10 +314,16 @@ def _trained(m: Measures, model: str) -> Trained:
     config = m.run.config
     at = m.phases.index(phase_of(model)) + 1 if phase_of(model) in m.phases else 0
     names = m.phases[:at]
-    rates = [config.phase[name].learning_rate or config.pretrain.learning_rate for name in m.phases]
+    rates = _rates(m)
     conditions = _conditions(m, names, rates) | _of_fine_tuning(m, model)
     path = tuple(phase_name(config, name) for name in names)
     return Trained(m, model, path, not at or SNAPSHOT in model, rates[0], conditions)
+
+
+def _rates(m: Measures) -> list[float]:
+    """The peak learning rate of every phase."""
+    config = m.run.config
+    return [config.phase[name].learning_rate or config.pretrain.learning_rate for name in m.phases]
 
 
 def _conditions(m: Measures, names: Sequence[str], rates: Sequence[float]) -> dict[str, str]:
