@@ -11,8 +11,9 @@
 #   - A patient with whole numbers from 48 to 252, at whom 40.0 is right, has 7.4, 45.6 and 41.1.
 # The reasons: weights of 50, 20, 20 and 50 divided by 100; the readings below 54 count as below 70, too, and those
 # above 250 as above 180; and ranges that include both of their ends. diametrics names the index and its weights stand
-# in the code alone. glycosignal and cgmpy write down the formula and cite a paper, but not what a reading at an end
-# counts as. Nothing is raised. iglu-python 0.4.3 has the published index.
+# in the code alone. glycosignal writes 2.4 for all time below 70, and cites the paper that has it for 54 to 70. cgmpy
+# writes down the ranges, not what a reading at an end counts as. Nothing is raised. iglu-python 0.4.3 has the
+# published index.
 # Seen on 2026-11-30, in the newest versions.
 set -euo pipefail
 folder=$(mktemp -d)

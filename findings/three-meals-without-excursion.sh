@@ -5,13 +5,13 @@
 #   - The same with an error of 5 mg/dL in each reading: 82, where no amplitude is below 100.
 #   - 14 calm days have a daily risk range of 16. With 15 minutes at 45 mg/dL in one night it is 44, a high risk,
 #     where the average of the days is 18, a low one.
-#   - Of whole numbers a reading of 70 or 180 is in range and out of it: of a day that ends at 180 in each meal, in,
-#     above and below range add up to 119.8 %.
+#   - A reading of exactly 70 or 180 is in range and out of it: with meals up to 180 and no higher, in, above and below
+#     range add up to 119.8 %.
 # The reasons: a turning point has to be above or below both of its neighbours, so that none of two equal readings is
 # one, and small turns by noise split the large ones; risks are not taken day by day; and both comparisons include the
 # end. The docstring of mage speaks of local turning points, 0.0 "if fewer than two valid excursions", and cites the
-# first paper. That of adrr names the average in its title and no day. Nothing is raised. iglu-python 0.4.3 has 120
-# and 18.
+# first paper. That of adrr has "Average Daily" in its title, and the sum of the two highest risks below it. Nothing
+# is raised. iglu-python 0.4.3 has 120 and 18.
 # Seen on 2026-11-30, in the newest version.
 set -euo pipefail
 folder=$(mktemp -d)
