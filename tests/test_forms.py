@@ -629,6 +629,13 @@ def test_a_title_is_not_all_of_a_text(tmp_path):
         assert found == ['It hurts. What helps?\nRest.\nAnd tea.', 'Rest. And tea.'], path
     alone = [record.text for record in read(tmp_path / 'e.jsonl', text_fields=('answer',))]
     assert alone == ['Rest.\nAnd tea.'] * 2
+    # A text that lacks its title is whole.
+    untitled = [dict(zip(('id', 'title', 'abstract'), ('1', '', pairs[0][1])))]
+    (tmp_path / 'f.jsonl').write_text(json.dumps(untitled[0]) + '\n')
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(untitled), tmp_path / 'f.parquet')
+    (tmp_path / 'f.csv').write_text('id,Title,Abstract\n1,,"{}"\n'.format(untitled[0]['abstract']))
+    for path in sorted(tmp_path.glob('f.*')):
+        assert [record.text for record in read(path) if record.text] == ['Rest.\nAnd tea.'], path
     # Neither ids nor what is said of a text are text, and null is an empty one.
     for row in ({'article': 'Journal Article', 'text': None}, {'document': 'D-12'}):
         (tmp_path / 'd.jsonl').write_text(json.dumps({'id': '1', 'title': 'T'} | row) + '\n')

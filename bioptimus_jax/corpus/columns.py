@@ -149,7 +149,7 @@ def _records(
             note = f'line {number}: has {len(cells)} columns, the first line {len(names)}'
             yield Record('', reason='bad_record', note=note)
             continue
-        text = joined([cells[i] for i in texts])
+        text = joined({names[i]: cells[i] for i in texts})
         own = squeezed(cells[id]) if id >= 0 else ''
         fields = values_of(dict(zip(names, cells, strict=True)), asked)
         yield Record(own or made_id(text), text, reason='' if text else 'no_text', fields=fields)

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -49,16 +49,18 @@ def squeezed(text: str) -> str:
     return text if text.isascii() else SURROGATE.sub('\ufffd', text)
 
 
-def joined(fields: Sequence[str]) -> str:
-    """The text of a record that has these fields. The first of several is one line, as a title is.
+def joined(fields: Mapping[str, str]) -> str:
+    """The text of a record that has these fields, by their names. The first of several is one line, as a title is.
 
-    So the first line of a document ends where its first field ends; a document with one field that is not empty has
-    one line.
+    So the first line of a document ends where its first field ends, and half of a pair has one line. A text that lacks
+    its title is whole: it keeps its paragraphs.
     """
-    texts = list(filter(None, map(squeezed, fields)))
-    if len(fields) > 1:
-        texts[:1] = [text.replace('\n', ' ') for text in texts[:1]]
-    return '\n'.join(texts)
+    texts = [squeezed(text) for text in fields.values()]
+    untitled = next(iter(fields), '').casefold() == 'title' and not texts[0]
+    found = [text for text in texts if text]
+    if len(texts) > 1 and not untitled:
+        found[:1] = [text.replace('\n', ' ') for text in found[:1]]
+    return '\n'.join(found)
 
 
 def is_number(text: str) -> bool:

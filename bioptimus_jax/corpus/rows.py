@@ -104,11 +104,11 @@ def _id_of(value: Any, field: str, text: str) -> str:
 
 
 def _text_of(row: dict[str, Any], fields: tuple[str, ...]) -> str:
-    texts = []
+    texts = dict[str, str]()
     for field in fields:
         if field in row:
             value = row[field]
             if value is not None and not isinstance(value, str):
                 raise BadRecord(f'{field!r} is not a string')
-            texts.append(value or '')
+            texts[field] = value or ''
     return joined(texts)
