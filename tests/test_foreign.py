@@ -875,6 +875,21 @@ def test_texts_without_a_mention_may_say_nothing(tmp_path):
         ]
         assert split_of(tmp_path / name, read_items(tmp_path / name)).repairs == {UNSAID: 1}
         assert not holds_texts(tmp_path / name)
+    # Mentions that are written otherwise, or under another key, are not taken for none.
+    marked = {'text': 'Gout.', 'entities': [[0, 4, 'D']]}
+    for said, key in (
+        ({'entites': [[0, 4, 'D']]}, 'entites'),
+        ({'entities': "[[0, 4, 'D']]"}, 'entities'),
+        ({'label': [[0, 4]]}, 'label'),
+    ):
+        put(tmp_path, {'f.jsonl': lines(marked, {'text': 'Gout.'} | said).encode()})
+        with pytest.raises(InputError, match=f"f.jsonl:2: .* it has text, {key}; '{key}' is not read as men"):
+            read_iob2(tmp_path / 'f.jsonl')
+    put(
+        tmp_path, {'g.csv': table(['text', 'entities'], ['None.', '[]'], ['Gout.', "[(0, 4, 'D')]"]).encode()}
+    )
+    with pytest.raises(InputError, match=r"g.csv:3: column 'entities' holds a list as Python prints it"):
+        read_iob2(tmp_path / 'g.csv')
     # Of a region that has lost its label nothing is known.
     empty = region | {'labels': []}
     put(tmp_path, {'e.json': json.dumps([{'text': 'Gout.', 'label': [region, empty]}]).encode()})

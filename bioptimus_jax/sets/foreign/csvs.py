@@ -22,7 +22,7 @@ LONGEST_FIELD = 2**28
 WORDS, WORD_TAGS = ('word', 'token', *TOKENS), ('tag', *TAGS)
 SENTENCES = ('sentence #', 'sentence_id', 'sentence', 'sent_id', 'sentence_number', 'sentence number')
 NAME = re.compile(r'[^\W\d][\w .:/()#-]{0,39}')
-LISTED = re.compile(r"\[\s*['\"].*['\"]\s*\]", re.S)
+LISTED = re.compile(r"\[\s*(['\"].*['\"]|[\[({].*[\])}])\s*\]", re.S)
 Row = tuple[int, list[str]]
 """The number of the line where a row begins, and its cells; none of a blank line."""
 

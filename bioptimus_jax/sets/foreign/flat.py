@@ -85,7 +85,13 @@ def item_of(where: str, line: int, entry: Mapping[str, Any], context: Context) -
         answers is not None and not isinstance(entry[answer_key], str | int | float),
         tuple(map(str, entry)),
         _document(entry, found),
+        frozenset(name for name, own in found.items() if own != key and _stands(entry[own])),
     )
+
+
+def _stands(value: Any) -> bool:
+    """Whether a value says anything, which neither null nor NaN does."""
+    return bool(value.strip()) if isinstance(value, str) else value not in (None, [], {}) and value == value
 
 
 def _document(entry: Mapping[str, Any], found: Mapping[str, Any]) -> str:

@@ -37,7 +37,8 @@ FOUND_KEYS, PREDICTED_KEYS, TEXTS_ALONE = Keys(), Keys(predicted=True), Keys(tex
 
 @dataclasses.dataclass(frozen=True)
 class Item:
-    """One record of a file. `place`: for messages; `line`: its number there; `keys`: what it has, for messages.
+    """One record of a file. `place`: for messages; `line`: its number there; `keys`: what it has, for messages;
+    `others`: keys under which something stands, but for that of the mentions.
 
     `texts`: one text, or two that are read together. `words` with `tags`, or `mentions` in the first text by
     characters, or `answers` to the texts: each is None where the record does not say it. `listed`: the answers are a
@@ -56,6 +57,7 @@ class Item:
     listed: bool = False
     keys: tuple[str, ...] = ()
     document: str = ''
+    others: frozenset[str] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True)
