@@ -594,7 +594,11 @@ def test_answers_of_label_studio_are_of_one_question_about_the_text(tmp_path):
             InputError, match=r'needs "text" .*; it has .*tone, id, .*; name other keys in set\.json'
         ):
             texts_in(folder)
-    said = {'texts': ['text'], 'answer': 'topic'}
+    one = {'{}.json': json.dumps([task(1, topic='x'), task(2)])}
+    wrong = one | {'set.json': json.dumps({'texts': ['text'], 'answer': 'label'})}
+    with pytest.raises(InputError, match="that answer topic and not 'label', as set.json asks, left out: 1; .*: 1"):
+        texts_in(laid_out(tmp_path / 'wrong', wrong))
+    said = {'texts': ['text'], 'answer': 'Topic'}
     files = {'{}.json': json.dumps([*both, task(3, tone='bad')]), 'set.json': json.dumps(said)}
     dataset, _ = texts_in(laid_out(tmp_path / 'said', files))
     assert [t.answers for t in dataset.train] == [('x',), ('y',)]

@@ -18,7 +18,7 @@ from bioptimus_jax.sets.foreign.items import Context, Dialect, Item
 
 NOT_ANNOTATED = 'tasks of Label Studio that nobody has annotated, or all have skipped, left out'
 SEVERAL = 'tasks of Label Studio with annotations of several people, of which one is read'
-NOT_ANSWERED = 'tasks of Label Studio without an answer to {!r}, as set.json has it, left out'
+NOT_ANSWERED = 'tasks of Label Studio that answer {} and not {!r}, as set.json asks, left out'
 OTHERS = 'annotations that are not mentions'
 OF_REGIONS = 'answers in Label Studio about a region, and not about the text, left out'
 ADDRESS = re.compile(r'(https?|s3|gs|azure-blob)://\S+|/data/\S+')
@@ -53,14 +53,16 @@ def _read(where: str, line: int, value: Any, context: Context) -> Iterator[Item]
     name = {key: value['data'][key] for key in (context.keys.name,) if key in value['data']}
     entry = {'id': value.get('id'), **name, **_texts(where, value['data'], context)}
     marked, questions = _marked(where, result, context)
-    asked = context.keys.answer
-    if asked and asked not in questions and context.leaves_out(NOT_ANSWERED.format(asked)):
+    wanted = context.keys.answer
+    asked = next((name for name in questions if name.lower() == wanted.lower()), '')
+    why = NOT_ANSWERED.format(shortened(questions) or 'nothing', wanted)
+    if wanted and not asked and context.leaves_out(why):
         return
     # One question may have any name, as long as all tasks answer this one.
-    if not asked and len(questions) == 1 and context.taken.setdefault('question', *questions) in questions:
+    if not wanted and len(questions) == 1 and context.taken.setdefault('question', *questions) in questions:
         [marked['labels']] = questions.values()
-    elif asked in questions:
-        marked[asked] = questions[asked]
+    elif asked:
+        marked[wanted] = questions[asked]
     if not (context.keys.texts or 'entities' in marked):
         flat.refuse_half_a_pair(where, [key.lower() for key, text in value['data'].items() if text])
     item = flat.item_of(where, line, entry | marked, context)
