@@ -596,7 +596,9 @@ def test_answers_of_label_studio_are_of_one_question_about_the_text(tmp_path):
             texts_in(folder)
     one = {'{}.json': json.dumps([task(1, topic='x'), task(2)])}
     wrong = one | {'set.json': json.dumps({'texts': ['text'], 'answer': 'label'})}
-    with pytest.raises(InputError, match="that answer topic and not 'label', as set.json asks, left out: 1; .*: 1"):
+    with pytest.raises(
+        InputError, match=r"that answer topic and not 'label', as set.json asks, left out: 1; .*: 1"
+    ):
         texts_in(laid_out(tmp_path / 'wrong', wrong))
     said = {'texts': ['text'], 'answer': 'Topic'}
     files = {'{}.json': json.dumps([*both, task(3, tone='bad')]), 'set.json': json.dumps(said)}
@@ -607,6 +609,11 @@ def test_answers_of_label_studio_are_of_one_question_about_the_text(tmp_path):
     put(tmp_path, {'r.json': json.dumps([task(1)]).encode()})
     [item] = read_items(tmp_path / 'r.json').items
     assert (len(item.mentions), item.answers) == (1, None)
+    # A text without a region, of which a question is answered that those with regions answer, too.
+    marked, plain = task(1), task(2, topic='x')
+    marked['annotations'][0]['result'] += plain['annotations'][0]['result']
+    put(tmp_path, {'m.json': json.dumps([marked, plain]).encode()})
+    assert [s.tags for s in read_iob2(tmp_path / 'm.json')] == [('B-D', 'O'), ('O', 'O')]
 
 
 def test_answers_that_are_no_labels_are_left_out_or_refused(tmp_path):

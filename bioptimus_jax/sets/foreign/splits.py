@@ -105,13 +105,13 @@ def documents(items: Sequence[Item], repairs: Counter[str]) -> list[Marked]:
     """The texts with their mentions, none where nothing at all is said of a text.
 
     So Label Studio's JSON-MIN, Prodigy and empty cells of CSV have texts without a mention. Raises InputError for a
-    record without a text, and for one that says something else: an answer, or anything under a key that the others do
-    not have beside their mentions, as where mentions are written otherwise or have a misspelled key.
+    record without a text, and for one that says something else: tags, or anything under a key that the others do not
+    have beside their mentions, as where mentions are written otherwise or have a misspelled key.
     """
     found, usual = [], {key for item in items if item.mentions is not None for key in item.others}
     for item in items:
         strange = min(item.others - usual, default='') if item.mentions is None else ''
-        says_more = item.mentions is None and (item.tags is not None or any(item.answers or ()) or strange)
+        says_more = item.mentions is None and (item.tags is not None or strange)
         if not item.texts or says_more:
             remedy = f'{strange!r:.60} is not read as mentions; where there are none, give an empty list'
             raise without_role(item, '"text" with "entities", as the others have', remedy if strange else '')
