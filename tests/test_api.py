@@ -152,6 +152,12 @@ def test_a_workdir_is_of_one_set_of_files(tmp_path):
     with pytest.raises(bx.ConfigError, match='was started with another sets; choose another workdir'):
         run_verb('finetune', place.parents[2], run, '', Shows.of(True, None))
     assert [path for path in (run / 'given').rglob('*') if path.is_file()] == [old]
+    # Where no stage has read it, it gives way; what somebody else keeps there does not.
+    (run / 'finetune').rmdir()
+    (own := run / 'given' / 'notes.txt').write_text('')
+    with pytest.raises(bx.ConfigError, match='get_config'):
+        run_verb('finetune', place.parents[2], run, '', Shows.of(True, None))
+    assert [path for path in (run / 'given').rglob('*') if path.is_file()] == [own]
 
 
 @pytest.fixture

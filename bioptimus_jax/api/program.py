@@ -71,8 +71,10 @@ def run_verb(verb: str, place: Path, run: Path, config: str, shows: Shows) -> No
     try:
         run_program([verb, f'--config={given / CONFIG}', f'--workdir={run}'], shows)
     except (ConfigError, InputError):
-        if not begun(run):
-            shutil.rmtree(run if new else given)
+        if new and not begun(run):
+            shutil.rmtree(run)
+        elif not begun(run):
+            _take_away(place / GIVEN, run)
         raise
 
 
@@ -102,11 +104,25 @@ def check_same(place: Path, run: Path) -> None:
 def _bring(place: Path, run: Path) -> None:
     """Put what is given into the run folder, in the place of the same, or of what no stage has read."""
     if not begun(run):
-        shutil.rmtree(run / GIVEN, ignore_errors=True)
+        _take_away(place, run)
     for name in _files(place):
         (run / GIVEN / name).parent.mkdir(parents=True, exist_ok=True)
         with atomic(run / GIVEN / name, 'wb') as file:
             file.write((place / name).read_bytes())
+
+
+def _take_away(place: Path, run: Path) -> None:
+    """Remove from the run folder what is called as what is given, folders as a whole; what others put there stays."""
+    given = run / GIVEN
+    for name in {
+        '__pycache__',
+        *(name.parts[0] for name in _files(place)),
+    }:  # Python keeps a cache of config.py
+        if (given / name).is_dir():
+            shutil.rmtree(given / name)
+        (given / name).unlink(missing_ok=True)
+    if given.is_dir() and not any(given.iterdir()):
+        given.rmdir()
 
 
 def _files(place: Path) -> list[Path]:
