@@ -384,6 +384,7 @@ WHOLE = [
         ('p.jsonl', line(text='a zolmi', entities=[]), ":1: 'azolmi' differs from sentence 1 (GOLD:1), 'azol-m'"),
         ('p.jsonl', line(text='a zol-mi b c', entities=[]), ': ends before the end of sentence 2 (GOLD:5)'),
         ('p.jsonl', line(text='a zol-mi b c d a b x', entities=[]), ':1: continues after the last sentence of GOLD'),
+        ('p.jsonl', f'{line(text="a", entities=[])}\n{line(text="b", entites=[[0, 1, "x"]])}', ':2: needs "text" with'),
     ],
 )  # fmt: skip
 def test_what_cannot_be_scored_is_named_with_file_and_line(name, content, said, gold, tmp_path):

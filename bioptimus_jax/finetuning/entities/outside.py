@@ -21,9 +21,9 @@ from bioptimus_jax.sets import standoff
 from bioptimus_jax.sets.characters import Marked
 from bioptimus_jax.sets.corpora import BY_NAMES, form_of, read_iob2
 from bioptimus_jax.sets.folders import MARKS
+from bioptimus_jax.sets.foreign import splits
 from bioptimus_jax.sets.foreign.flat import without_role
 from bioptimus_jax.sets.foreign.items import PREDICTED_KEYS, Items
-from bioptimus_jax.sets.foreign.splits import items_at
 from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.sets.tags import (
     NAMELESS,
@@ -61,7 +61,7 @@ def read_tags(asked: Submission, one_type: bool) -> tuple[list[Tags], list[str]]
         return types.get(type_name(kind), type_name(kind))
 
     form = form_of(asked.file)
-    found_items = items_at(asked.file, PREDICTED_KEYS) if form in BY_NAMES else None
+    found_items = splits.items_at(asked.file, PREDICTED_KEYS) if form in BY_NAMES else None
     documents = _documents(asked, form, found_items, counts)
     if documents is not None:
         named = [_renamed(document, name_of, one_type) for document in documents]
@@ -136,10 +136,7 @@ def _documents(
     if found is None or all(item.mentions is None for item in found.items):
         return None
     counts.update(found.repairs)
-    for item in found.items:
-        if not item.texts:
-            raise InputError(f'{item.place}: has no "text", to which the offsets of its entities refer')
-    return [Marked(item.texts[0], item.mentions or (), item.place, item.name) for item in found.items]
+    return splits.documents(found.items, counts)
 
 
 def _tagged(asked: Submission, found: Items) -> list[Item]:
