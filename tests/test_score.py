@@ -3,6 +3,7 @@
 import itertools
 import json
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -339,6 +340,29 @@ def test_a_type_has_one_name_in_every_form(tmp_path):
             for types in ({}, {'side effect': 'side effect'}, {'side_effect': 'side effect'}):
                 assert rates_of(tmp_path / name, predicted, types) == [100, 100, 100]
             assert rates_of(tmp_path / name, predicted, {'side effect': ''}) == [100, 50, 66.67]
+
+
+def test_gold_is_no_prediction_where_a_record_has_none(tmp_path):
+    """Predictions that stand beside gold: null says that there is none, and a record without the key is refused."""
+    rows = [{'text': f'{name} gout', 'entities': [[2, 6, DRUG]], 'label': name} for name in 'abc']
+    (tmp_path / 'gold').mkdir()
+    for split in ('train', 'devel', 'test'):
+        (tmp_path / 'gold' / f'{split}.jsonl').write_text('\n'.join(line(**row) for row in rows))
+    right = {'predicted_entities': rows[0]['entities']}
+    for last, rates in ((right, [100, 100, 100]), ({'predicted_entities': None}, [100, 66.67, 80])):
+        given = [row | (last if row is rows[2] else right) for row in rows]
+        (tmp_path / 'p.jsonl').write_text('\n'.join(line(**row) for row in given))
+        assert rates_of(tmp_path / 'gold', tmp_path / 'p.jsonl') == rates
+    labels = [{key: value for key, value in row.items() if key != 'entities'} for row in rows]
+    for task, items, key in (('entities', rows, 'predicted_entities'), ('classes', labels, 'prediction')):
+        first, second, beside = *items[:2], {key: right.get(key, 'a')}
+        for given, said in (
+            ([first | beside, second], f'p.jsonl:2: has no {key!r}, as the records before'),
+            ([first, second | beside], f'p.jsonl:2: has {key!r}, and the records before'),
+        ):
+            (tmp_path / 'p.jsonl').write_text('\n'.join(line(**row) for row in given))
+            with pytest.raises(InputError, match=re.escape(said)):
+                score(tmp_path / 'gold', tmp_path / 'p.jsonl', task, {})
 
 
 def test_tags_of_a_models_words_and_of_scored_words_are_both_taken(tmp_path):

@@ -59,6 +59,8 @@ READ = (
 def item_of(where: str, line: int, entry: Mapping[str, Any], context: Context) -> Item:
     """The record as an item. Raises InputError for a value of another kind than its key says."""
     found = {str(key).strip().lower(): key for key in entry}
+    if context.keys.predicted:
+        _check_like_others(where, found, context)
     texts = _texts(where, entry, found, context)
     words = _words(where, entry, found, context, bool(texts))
     key, mentions = _mentions(where, texts[:1], entry, found, context)
@@ -87,6 +89,18 @@ def item_of(where: str, line: int, entry: Mapping[str, Any], context: Context) -
         _document(entry, found),
         frozenset(name for name, own in found.items() if own != key and _stands(entry[own])),
     )
+
+
+def _check_like_others(where: str, found: Mapping[str, Any], context: Context) -> None:
+    """Raise InputError where one of two records alone has a key of a model: of the other one gold would be read."""
+    key = next((str(found[name]) for name in OF_MODELS if name in found), '')
+    context.of_model = key if context.of_model is None else context.of_model
+    if bool(key) != bool(context.of_model):
+        raise InputError(
+            f'{where}: has no {context.of_model!r}, as the records before it have; null says that nothing is predicted'
+            if context.of_model
+            else f'{where}: has {key!r}, and the records before it have not; give all of them what is predicted'
+        )
 
 
 def _stands(value: Any) -> bool:
@@ -211,7 +225,7 @@ def _mentions(
 ) -> tuple[Any, tuple[Any, ...] | None]:
     """The key of mentions and the mentions, None without any. Raises InputError for predictions that are none."""
     key = _predicted_beside_gold(where, entry, found) if text and context.keys.predicted else None
-    if key is None:
+    if key is None and not (context.keys.predicted and _says_nothing(entry, found)):
         key = _marked(where, text, entry, found)
     if key is None:
         return None, None
@@ -220,6 +234,12 @@ def _mentions(
     places = [place for one in entry[key] for place in _places(where, one)]
     context.repairs[NO_TYPE] += sum(isinstance(one, Mapping) and _kinds(one) == [] for one in entry[key])
     return key, placed(where, text[0], places, context.repairs)
+
+
+def _says_nothing(entry: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
+    """Whether a record has keys of a model, and null under all of them."""
+    values = [entry[found[name]] for name in OF_MODELS if name in found]
+    return bool(values) and all(value is None for value in values)
 
 
 def _marked(where: str, text: Sequence[str], entry: Mapping[str, Any], found: Mapping[str, Any]) -> Any:

@@ -73,12 +73,16 @@ class Items:
 
 @dataclasses.dataclass
 class Context:
-    """What readers share while they read a file: names that were asked for, names of labels, and what they noticed."""
+    """What readers share while they read a file: names that were asked for, names of labels, and what they noticed.
+
+    `of_model`: the key of what is predicted in the first record, '' where it has none.
+    """
 
     keys: Keys = FOUND_KEYS
     names: Mapping[str, list[str]] = dataclasses.field(default_factory=dict)
     repairs: Counter[str] = dataclasses.field(default_factory=Counter)
     taken: dict[str, str] = dataclasses.field(default_factory=dict)
+    of_model: str | None = None
 
     def names_of(self, key: str) -> list[str]:
         """What the numbers under a key mean, [] where nothing says so; the names of '' are those of any label."""
