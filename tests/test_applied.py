@@ -205,9 +205,10 @@ def test_the_score_on_a_set_is_that_of_predict_on_its_bare_texts(
         assert score(tmp_path / 'set', brat_out, 'entities', {}).measures() == found
 
 
-def test_words_that_the_text_does_not_give_back_have_a_second_score(encoders, tmp_path):
+@pytest.mark.parametrize('words', [('zolmipan', 'i.e.', 'dose')])
+def test_words_that_the_text_does_not_give_back_have_a_second_score(words, encoders, tmp_path):
     """`i.e.` ends with a mark in a line without a full stop of its own, so it is taken for running text."""
-    columns(tmp_path / 'set', ('zolmipan', 'i.e.', 'dose'))
+    columns(tmp_path / 'set', words)
     for file in (tmp_path / 'set').iterdir():
         file.write_text(re.sub(r'^\.\t.*\n', '', file.read_text(), flags=re.M))
     chosen, model, out = set_at(tmp_path / 'set'), tmp_path / 'model', tmp_path / 'answers.jsonl'
@@ -274,6 +275,14 @@ def test_the_rule_of_words_in_columns(sentences, rule):
     assert cut_of_columns(sentences) == rule
 
 
+def test_the_bare_text_of_scripts_without_blanks_has_none():
+    assert (
+        bare_text(['患者', '服用', '5mg', '，', 'TNF', 'alpha', '后', '。']) == '患者服用5mg，TNF alpha后。'
+    )
+    assert bare_text(list('男,65岁CT')) == '男,65岁CT'
+    assert bare_text(['the', '药', 'is', 'good']) == 'the 药 is good'
+
+
 def test_words_of_columns_in_text_that_is_cut_and_in_running_text():
     def shown(rule, text):
         return [[text[a:b] for a, b in words] for words in Reads(cut=rule).words(text)]
@@ -286,6 +295,22 @@ def test_words_of_columns_in_text_that_is_cut_and_in_running_text():
         ['It', 'was', 'seen', '.'],
     ]
     assert shown('columns', running)[0][:3] == ['DN', '-', '16']
+    # One blank before a mark does not make a text cut, nor one abbreviation running; without marks the others tell.
+    assert shown('columns', f'{running} So , too.\nNLG-10')[1:] == [
+        'It was seen .'.split(),
+        'So , too .'.split(),
+        'NLG - 10'.split(),
+    ]
+    for rule in ('columns', 'compounds'):
+        for cut in ('E. coli and E. coli ( non / small ) .', 'non - small', '患者 服用 阿司匹林 5mg'):
+            assert shown(rule, cut) == [cut.split()], rule
+        assert shown(rule, '患者服用IL2后，CT')[0] == ['患', '者', '服', '用', 'IL2', '后', '，', 'CT']
+        assert shown(rule, '服用药') == [['服', '用', '药']]
+        assert len(shown(rule, 'ผู้ป่วยได้รับยา และมีอาการปวดหัว')[0]) > 20
+    assert [shown(rule, 'TNF-positive cells')[0][0] for rule in ('columns', 'compounds')] == [
+        'TNF',
+        'TNF-positive',
+    ]
     assert shown('characters', '肝癌\n 药') == [['肝', '癌'], ['药']]
     for rule in CUTS:
         assert shown(rule, 'a \0 b.')[0][0] == 'a', rule

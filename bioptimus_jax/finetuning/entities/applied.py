@@ -12,21 +12,21 @@ from bioptimus_jax.finetuning.training import predict
 from bioptimus_jax.records.finetune import Scores
 from bioptimus_jax.sets.characters import Marked, Mention
 from bioptimus_jax.sets.corpora import Dataset
-from bioptimus_jax.sets.cutting import CUTS, bare_text, count_cut_otherwise
+from bioptimus_jax.sets.cutting import bare_lines, count_cut_otherwise
 from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.sets.tags import spans
 
 
 def applied(task: Task, dataset: Dataset, tokenizer: Any, head: Any, settings: Finetune) -> Scores | None:
-    """Every metric on test of what the model says of each sentence's text, cut by the rule that it is kept with.
+    """Every metric on test of what the model says of the bare texts of documents, cut by the rule that it is kept with.
 
     None where the rule gives the words of the set, as it does wherever mentions are marked by characters: then this is
     the score on the set itself.
     """
     if not count_cut_otherwise(dataset.test, dataset.cut):
         return None
-    texts = [bare_text(sentence.words) for sentence in dataset.test]
-    cut = [(number, places) for number, text in enumerate(texts) for places in CUTS[dataset.cut](text)]
+    texts, places_of = zip(*bare_lines(dataset.test, dataset.cut), strict=True)
+    cut = [(number, places) for number, of_one in enumerate(places_of) for places in of_one]
     sentences = [Sentence(tuple(texts[at][a:b] for a, b in places), ()) for at, places in cut]
     windows = task.windows(tokenizer, sentences, settings).windows
     mentions: list[list[Mention]] = [[] for _ in texts]
