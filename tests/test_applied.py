@@ -205,9 +205,10 @@ def test_the_score_on_a_set_is_that_of_predict_on_its_bare_texts(
         assert score(tmp_path / 'set', brat_out, 'entities', {}).measures() == found
 
 
-@pytest.mark.parametrize('words', [('zolmipan', 'i.e.', 'dose')])
-def test_words_that_the_text_does_not_give_back_have_a_second_score(words, encoders, tmp_path):
-    """`i.e.` ends with a mark in a line without a full stop of its own, so it is taken for running text."""
+@pytest.mark.parametrize('words', [('zolmipan', 'i.e.', 'dose'), ('患者', '服用', '头痛')])
+def test_words_that_the_text_does_not_give_back_have_a_second_score(words, encoders, tmp_path, capsys):
+    """`i.e.` ends with a mark in a line without a full stop of its own, so it is taken for running text; Chinese has
+    no blanks between words."""
     columns(tmp_path / 'set', words)
     for file in (tmp_path / 'set').iterdir():
         file.write_text(re.sub(r'^\.\t.*\n', '', file.read_text(), flags=re.M))
@@ -221,6 +222,7 @@ def test_words_that_the_text_does_not_give_back_have_a_second_score(words, encod
         main(['predict', str(model), str(bare(tmp_path / 'b.jsonl', dataset)), '--as=json', f'--to={out}'])
         == 0
     )
+    assert ('put blanks between words' in capsys.readouterr().err) == (not words[0].isascii())
     found = score(tmp_path / 'set', out, 'entities', {}).measures()['default']
     assert {name: found[name] for name in second['default']} == second['default']
     [line] = task.remarks(Details(applied=second))

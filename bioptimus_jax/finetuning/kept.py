@@ -20,8 +20,8 @@ class Reads:
     on either side of a border; `cut`: the rule of `cutting.CUTS` for its words and sentences. `segment_ids`: how a
     classifier tells two texts apart; `question`: it cuts the second one, if that can be; `apart`: it reads the texts of
     an example one by one, and gives it the labels of all; `texts`: how many an example has, 0 where nobody has said it
-    or they differ; `squeezed`: all white space within them is one blank. `remark`: what has to be said of its answers,
-    as that they are all alike.
+    or they differ; `squeezed`: all white space within them is one blank; `long_words`: it learned words of several
+    letters of a script without blanks. `remark`: what has to be said of its answers, as that they are all alike.
     """
 
     max_pieces: int = 0
@@ -32,6 +32,7 @@ class Reads:
     apart: bool = False
     texts: int = 0
     squeezed: bool = False
+    long_words: bool = False
     remark: str = ''
 
     @property

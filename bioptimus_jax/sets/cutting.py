@@ -114,6 +114,20 @@ def bare_text(words: Sequence[str]) -> str:
     )
 
 
+def long_words(sentences: Iterable[Sequence[str]]) -> bool:
+    """Whether words of scripts without blanks have several letters, which no rule finds in running text."""
+    words = [word for sentence in sentences for word in sentence if has_unspaced(word)]
+    return sum(len(LETTER.findall(word)) > 1 for word in words) > SOME * len(words)
+
+
+def in_letters(text: str, words: Sequence[WordPlace]) -> bool:
+    """Whether neighbouring letters of a script without blanks are words of their own: running text was cut."""
+    pairs = itertools.pairwise(words) if has_unspaced(text) else ()
+    return any(
+        b - a == len(LETTER.findall(text, a, b)) == 2 for (a, end), (start, b) in pairs if end == start
+    )
+
+
 def count_cut_otherwise(sentences: Iterable[Sentence], cut: str) -> int:
     """The number of sentences in columns whose text has other words by a rule of CUTS."""
     own = [sentence for sentence in sentences if not sentence.marked]

@@ -28,6 +28,7 @@ from bioptimus_jax.records.statistics import MentionSlices
 from bioptimus_jax.scoring.score import METRICS, by_type, check_with_seqeval, score
 from bioptimus_jax.sets import corpora
 from bioptimus_jax.sets.corpora import Dataset, NamedSet
+from bioptimus_jax.sets.cutting import long_words
 from bioptimus_jax.sets.sentences import SPLITS, Sentence
 from bioptimus_jax.sets.tags import NAMELESS, Span, decode, encode, from_spans, labels_of, renamed, spans
 
@@ -83,7 +84,8 @@ class Entities(Task):
         return align(tokenizer, examples, settings.max_pieces, settings.overlap_pieces)
 
     def reads(self, dataset: Dataset, settings: Finetune) -> Reads:
-        return Reads(settings.max_pieces, settings.overlap_pieces, dataset.cut)
+        several = long_words(sentence.words for sentence in dataset.train)
+        return Reads(settings.max_pieces, settings.overlap_pieces, dataset.cut, long_words=several)
 
     def applied(self, dataset: Dataset, tokenizer: Any, head: Any, settings: Finetune) -> Scores | None:
         from bioptimus_jax.finetuning.entities.applied import applied

@@ -18,7 +18,8 @@ from bioptimus_jax.finetuning.training import outputs
 from bioptimus_jax.inference.answer import Answer, AnswerSpan
 from bioptimus_jax.inference.given import Given
 from bioptimus_jax.inference.model import LoadedModel, Settings
-from bioptimus_jax.sets.cutting import Cut, lines
+from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.sets.cutting import Cut, in_letters, lines
 from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.sets.tags import OUTSIDE, Scheme, is_tag, recognise, spans, to_iob2
 
@@ -49,6 +50,12 @@ def answers(loaded: LoadedModel, given: Sequence[Given], settings: Settings) -> 
     for start in range(0, len(given), AT_ONCE):
         part = given[start : start + AT_ONCE]
         yield from _tagged(loaded, heads, scheme, part, options, cut)
+    texts = [one.texts[0] for one in given if reads.long_words]
+    if letters := sum(any(in_letters(text, words) for words in cut(text)) for text in texts):
+        settings.say(
+            f'{numbered(letters, "text")} cut into letters, but {loaded.folder} has learned words of several letters: '
+            'put blanks between words as in its set'
+        )
 
 
 def scheme_of(loaded: LoadedModel) -> Scheme:
