@@ -681,6 +681,31 @@ def test_the_phases_of_a_run_are_known_from_its_folder(tmp_path):
     assert experiment.phase['hard'].rate == 0.3
 
 
+def test_the_page_says_the_settings_of_the_stages_and_not_those_of_the_command(tmp_path, capsys):
+    """Whoever makes the page again need not give what the run was given; a stage that goes on counts as well."""
+    run = Run(tmp_path / 'r', Experiment(stages=('corpus', 'surgery', 'pretrain', 'finetune')))
+    for stage, file, config in (
+        ('corpus', 'manifest.json', {'corpus.heldout_fraction': 0.03}),
+        ('surgery', 'manifest.json', {'surgery.strategy': 'averaged_input'}),
+        ('pretrain', STARTED, {'phases': ['0.2'], 'phase.0.2.rate': 0.25}),
+        ('finetune', 'manifest.json', {'finetune.seeds': [0, 1], 'finetune.keep': 'best'}),
+    ):
+        write_json(run.workdir / stage / file, {'config': config, 'inputs': {}})
+    page.build(run, run.workdir / 'report')
+    text = html.unescape((run.workdir / 'report' / 'index.html').read_text())
+    assert 'rows averaged_input; curriculum 0.2 (words, 25%, 80-10-10)' in text
+    for name, value in {
+        'corpus.heldout_fraction': 0.03,
+        'phase.0.2.rate': 0.25,
+        'finetune.seeds': '[0, 1]',
+        'finetune.keep': '"best"',
+    }.items():
+        assert f'<td>{name}</td><td class="long"><code>{value}</code>' in text
+    (said,) = [line for line in capsys.readouterr().out.splitlines() if 'this command has others' in line]
+    assert 'config.corpus.heldout_fraction: 0.03 -> 0.01; config.finetune.keep: best -> none; ' in said
+    assert said.endswith(' -> contextualized')
+
+
 def test_every_table_is_a_csv_that_programs_read(made, built):
     filled = {name: t for name, t in made.tables.items() if t.rows}
     assert {file.name for file in (built[0] / 'csv').iterdir()} == {f'{name}.csv' for name in filled}

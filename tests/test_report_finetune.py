@@ -27,7 +27,11 @@ from bioptimus_jax.storage.files import read_jsonl, write_json, write_jsonl
 def run(tmp_path):
     """What configs/finetune.py makes: two models, two sets, two settings, two seeds, and nothing that trains."""
     settings = dataclasses.replace(
-        Finetune(), models=('/models/one', '/models/two'), settings=('standard', 'hot'), seeds=(0, 1)
+        Finetune(),
+        models=('/models/one', '/models/two'),
+        settings=('standard', 'hot'),
+        setting={'hot': {'learning_rate': 1e-3}},
+        seeds=(0, 1),
     )
     experiment = dataclasses.replace(Experiment(), stages=('finetune', 'report'), finetune=settings)
     run = Run(tmp_path / 'scoring', experiment, quiet=True)

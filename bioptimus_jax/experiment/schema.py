@@ -40,7 +40,7 @@ from bioptimus_jax.pretrain.config import (
 )
 from bioptimus_jax.pretrain.shape import row_shapes_of
 from bioptimus_jax.pretrain.shares import OWN
-from bioptimus_jax.records.manifests import Manifest
+from bioptimus_jax.records.manifests import Begun, Manifest
 from bioptimus_jax.rows.config import Rows, RowShape
 from bioptimus_jax.surgery.config import Surgery
 from bioptimus_jax.tokenizer.config import Vocab
@@ -154,7 +154,7 @@ class Experiment:
             put(config, cls, f'corpora.{name}.run', '')
         return cls.from_config(config, paths=False)
 
-    def recorded_by(self, manifest: Callable[[str], Manifest | None]) -> 'Experiment':
+    def recorded_by(self, manifest: Callable[[str], Begun | None]) -> 'Experiment':
         """The experiment as the manifests of its stages record it; what none of them records is as it is here.
 
         Raises ConfigError where they do not belong together.

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Protocol, Self
 from bioptimus_jax.config.fields import common_key, key
 from bioptimus_jax.config.plugins import Names
 from bioptimus_jax.progress.tracker import TRACKERS
-from bioptimus_jax.records.manifests import Manifest
+from bioptimus_jax.records.manifests import Begun
 
 MOST_WORKERS = 4096  # processes or threads of one machine
 
@@ -109,6 +109,6 @@ class Configuration(Protocol):
         """The same with every setting of its objectives."""
         ...
 
-    def recorded_by(self, manifest: Callable[[str], Manifest | None]) -> Self:
+    def recorded_by(self, manifest: Callable[[str], Begun | None]) -> Self:
         """The same with every key that the manifests of stages record."""
         ...

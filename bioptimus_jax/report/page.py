@@ -23,6 +23,7 @@ from bioptimus_jax.report import gain
 from bioptimus_jax.report.drawing import Figure, write_figures
 from bioptimus_jax.report.layout import Table, write_tables
 from bioptimus_jax.report.measures import PHASE_INITIAL, Measures, read_measures
+from bioptimus_jax.report.resolved import as_made, given_otherwise
 from bioptimus_jax.report.section import Section, arranged
 from bioptimus_jax.report.use import use
 from bioptimus_jax.run.folder import Run
@@ -31,7 +32,7 @@ from bioptimus_jax.storage.files import atomic, read_json
 
 CARDS = 'cards'
 NAMED = 6
-"""Models or sets that the description names."""
+"""Models or sets that the description names, settings that the last lines name."""
 ORDER = (
     *('phases', 'entities', 'in_text', 'mentions', 'sets', 'hidden_words', 'sentences', 'corpus'),
     *('vocabulary', 'new_tokens', 'training', 'efficiency', 'goodput', 'stages'),
@@ -115,9 +116,12 @@ class Made:
 def build(run: Run, folder: Path, live: Live | None = None) -> dict[str, Any]:
     """Write index.html, tables.md, csv/NAME.csv, figures/NAME.svg and cards into `folder`, from what there is so far.
 
+    Its settings are those that the stages were made with; where the run has others since, a line says which.
+
     Returns how many tables and figures have something to show. Raises InputError for damaged records.
     """
-    m = read_measures(run)
+    recorded = as_made(run)
+    m = read_measures(recorded)
     made = Made.of(m)
     with atomic(folder / 'index.html') as file:
         file.write(made.page(live))
@@ -128,6 +132,12 @@ def build(run: Run, folder: Path, live: Live | None = None) -> dict[str, Any]:
     if m.gaps:
         run.console.say(f'report: {m.gaps}')
     if not live:
+        if others := given_otherwise(run, recorded):
+            more = f' (and {len(others) - NAMED} more)' * (len(others) > NAMED)
+            run.console.say(
+                'report: the page says the settings that the stages were made with; this command has others: '
+                f'{"; ".join(others[:NAMED])}{more}'
+            )
         run.console.say(f'report: {folder / "index.html"}')
     return {
         'tables': sum(bool(t.rows) for t in made.tables.values()),

@@ -1,17 +1,19 @@
 """Runs as their manifests say they were made: the configuration of a folder, without the config that it came from."""
 
+import copy
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bioptimus_jax.config.extensions import NotInstalled
+from bioptimus_jax.config.fields import walk
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
-from bioptimus_jax.records.manifests import Begun
+from bioptimus_jax.records.manifests import Begun, Claim
 from bioptimus_jax.report import records
 from bioptimus_jax.report.measures import Measures, read_measures
 from bioptimus_jax.run.folder import Run
-from bioptimus_jax.run.manifests import MANIFEST, read_claim, read_manifest
+from bioptimus_jax.run.manifests import MANIFEST, differences, read_claim, read_manifest
 from bioptimus_jax.storage.files import numbered_jsonl
 
 STAGES = tuple(stage for stage in Experiment().stages if stage != 'report')
@@ -47,6 +49,34 @@ def experiment_of(folder: Path) -> Experiment:
     """
     manifests = {stage: manifest for stage in STAGES if (manifest := _manifest(folder, stage))}
     return _experiment(manifests, folder)
+
+
+def as_made(run: Run[Experiment]) -> Run[Experiment]:
+    """The run with the settings that its stages were begun with; what no stage recorded is as the run has it.
+
+    Raises InputError for a manifest that is none, and where the two do not go together.
+    """
+    made = copy.copy(run)
+    try:
+        made.config = run.config.recorded_by(lambda stage: _manifest(run.workdir, stage))
+    except NotInstalled:
+        raise
+    except ConfigError as error:
+        raise InputError(
+            f'{run.workdir}: its stages were made with settings that do not go with those given ({error}); give the '
+            'configuration of the run'
+        ) from error
+    return made
+
+
+def given_otherwise(run: Run[Experiment], made: Run[Experiment]) -> list[str]:
+    """The settings of a run that are not those that its stages were begun with: `key: of the stages -> of the run`."""
+    return differences(_flat(made.config), _flat(run.config))
+
+
+def _flat(experiment: Experiment) -> Claim:
+    """Every key with its value, those of objectives and of an initialisation among them, given or not."""
+    return Claim(config={name: value for name, value, _ in walk(experiment.resolved)})
 
 
 def _experiment(manifests: Mapping[str, Begun], folder: Path) -> Experiment:
