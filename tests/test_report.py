@@ -797,6 +797,14 @@ def params_shape():
     return dict(model_type='bert', intermediate_size=32, max_position_embeddings=64, **shape)
 
 
+def test_a_run_of_a_few_steps_with_one_line_has_its_curve(run):
+    m = read_measures(run)
+    one = dataclasses.replace(m.training[0], step=3)
+    figure = training.training_loss(dataclasses.replace(m, training=[one], evaluations=[]))
+    assert 'at step 3' in figure.alt
+    assert figure.svg.count('>0.1<') == 1, 'the phase has its name'
+
+
 def test_curves_count_steps_and_tokens_and_mark_the_phases(run):
     m = read_measures(run)
     curves = (

@@ -224,7 +224,9 @@ def training_axis(axes: Any, m: Measures) -> None:
     for name, _, stop in phase_spans(m):
         axes.axvline(stop, color=INK, alpha=0.5, linewidth=0.9, linestyle=':')
         above = axes.get_xaxis_transform()
-        axes.text((start + stop) / 2, 1.01, name, transform=above, ha='center', va='bottom', fontsize=9)
+        # A phase of a few steps may be drawn from its last one on: a name outside the axes leaves them no room.
+        middle = max((start + stop) / 2, axes.get_xlim()[0])
+        axes.text(middle, 1.01, name, transform=above, ha='center', va='bottom', fontsize=9)
         start = stop
     axes.set_xlabel('step')
     last = max(m.lines, key=lambda r: r.step, default=None)
