@@ -12,7 +12,7 @@ from bioptimus_jax.finetuning.entities import lint
 from bioptimus_jax.records.record import plain
 from bioptimus_jax.records.sets import LintedSet, TaggedDifferently
 from bioptimus_jax.sets import blurb
-from bioptimus_jax.sets.corpora import read_dataset
+from bioptimus_jax.sets.corpora import read_dataset, sets_in
 from bioptimus_jax.sets.sentences import SPLITS
 from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
 from bioptimus_jax.vocab.agreement import load_for_words
@@ -205,6 +205,18 @@ def test_the_verb(tmp_path, capsys):
     (sets / 'drugs' / 'devel.tsv').write_text('a\tO\nb\n', 'utf-8')
     assert cli.main(['lint', f'--sets={sets}', '--json']) == 3
     assert json.loads(capsys.readouterr().out)['errors'][0].startswith(f'{sets}/drugs/devel.tsv:2: ')
+    # What is wrong with the description of a set hides no other set, either.
+    write_set(sets / 'undescribed')
+    (sets / 'undescribed' / 'set.json').write_text('{"task": "classes"}')
+    assert cli.main(['lint', f'--sets={sets}', '--json']) == 3
+    found = json.loads(capsys.readouterr().out)
+    assert (list(found['sets']), len(found['errors'])) == (['more'], 2)
+    assert (
+        found['errors'][1]
+        == f'{sets}/undescribed/set.json: texts: missing; name the column, or give its number from 1'
+    )
+    assert [one.name for one in sets_in(sets, ('more',))] == ['more']
+    shutil.rmtree(sets / 'undescribed')
     assert cli.main(['lint', f'--sets={sets}']) == 3
     captured = capsys.readouterr()
     assert captured.out.startswith('more: IOB2')

@@ -11,7 +11,7 @@ from bioptimus_jax.finetuning.task import Look, task_for
 from bioptimus_jax.records.record import plain
 from bioptimus_jax.sets import published
 from bioptimus_jax.sets.advice import no_set_in, rebuilt
-from bioptimus_jax.sets.corpora import NamedSet, is_dataset, set_at, set_folders
+from bioptimus_jax.sets.corpora import NamedSet, is_dataset, name_of, set_at, set_folders
 from bioptimus_jax.sets.folders import holding
 from bioptimus_jax.sets.roles import FOUND, Columns
 from bioptimus_jax.sets.sentences import SPLITS
@@ -66,14 +66,14 @@ def look_through(
     if not sets:
         raise no_set_in(folder)
     found, errors = {}, []
-    every = [set_at(path, task, columns) for path in sets]
-    for chosen in every:
+    for path in sets:
         try:
+            chosen = set_at(path, task, columns)
             learned = task_for(chosen)
             found[chosen.name] = _looked(chosen, learned.read(chosen), tokenizers, Finetune().max_pieces)
         except InputError as error:
             errors.append(str(error))
-    return Looked(found, published.clashes(one.name for one in every), errors, _left_out(folder, sets))
+    return Looked(found, published.clashes(map(name_of, sets)), errors, _left_out(folder, sets))
 
 
 def _left_out(root: Path, sets: Sequence[Path]) -> list[str]:

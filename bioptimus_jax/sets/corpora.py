@@ -383,13 +383,13 @@ def sets_in(
     Raises InputError.
     """
     folders = list(set_folders(root, is_one)) or [root] * bool(tabular.candidates(root, 'train'))
-    known = {name_of(folder): set_at(folder, task) for folder in folders}
+    known = {name_of(folder): folder for folder in folders}
     forms = {
-        f'{name}-{form}': dataclasses.replace(found, name=f'{name}-{form}', reading=reading)
-        for name, found in known.items()
+        f'{name}-{form}': (folder, reading)
+        for name, folder in known.items()
         for form, reading in ((blurb.TYPED, ''), (blurb.ONE_TYPE, MERGED))
     }
-    every = forms | known
+    every = [*known, *forms]
     if not known and is_one(root):
         raise InputError(f'{root}: is a set itself, not a folder of sets; give the folder around it')
     if not known:
@@ -399,7 +399,15 @@ def sets_in(
             f'{root}: has no set {shortened(wrong)}; found: {shortened(known, SHOWN_SETS)}'
             f'{meant(wrong[0], every) or rebuilt(root / wrong[0])}'
         )
-    return [every[name] for name in names or known]
+
+    # What is wrong with the description of a set matters to those alone who want that set.
+    def found(name: str) -> NamedSet:
+        if name in known:
+            return set_at(known[name], task)
+        folder, reading = forms[name]
+        return dataclasses.replace(set_at(folder, task), name=name, reading=reading)
+
+    return [found(name) for name in names or known]
 
 
 def chosen_sets(settings: ChoosesSets) -> list[NamedSet]:
