@@ -17,6 +17,7 @@ from bioptimus_jax.cli import main as cli
 from bioptimus_jax.errors import InputError, Stopped
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetuning.chosen import model_for_use
+from bioptimus_jax.finetuning.kept import Reads
 from bioptimus_jax.records.analysis import SentenceVectors, SimilarityOfPairs
 from bioptimus_jax.records.metrics import Encoded
 from bioptimus_jax.records.record import plain
@@ -406,6 +407,8 @@ def test_the_page_says_how_to_use_the_model_and_what_to_try(made, tmp_path):
     [command] = found.commands
     assert command.startswith(f'bioptimus predict {run.workdir}/finetune/{best}/{m.datasets[0]}/')
     assert command.endswith(f" --text='...'  # {m.datasets[0]}")
+    Reads(texts=2).write(cell_folder(m, m.cells(best, m.datasets[0])[-1]) / 'model')
+    assert use.use(m).commands == (command.replace("'...'", r"$'...\t...'"),)
     assert any('config.finetune.keep=best' in step for step in found.next)
     text = dataclasses.replace(made, measures=m).page()
     assert text.index('class="verdict') < text.index('class="use"') < text.index('<nav')

@@ -867,6 +867,9 @@ def check_kept_models(folder):
         metric = task_of(record).metric
         score = f'| {metric.title} | {100 * record.devel[DEFAULT][metric.name]:.2f} | '
         assert f'{score}{100 * record.test[DEFAULT][metric.name]:.2f} |' in card.text
+        two = dataset in ('bioasq', 'biosses')
+        assert (r"predict . --text=$'...\t...'`, or `bx.predict('.', [('...', '...')])`" in card.text) == two
+        assert cli.main(['predict', str(place), '--text=' + ('...\t...' if two else '...')]) == 0
 
 
 def check_seeds_together(folder, made):
@@ -889,6 +892,9 @@ def check_seeds_together(folder, made):
         assert scores[DEFAULT][measured] == pytest.approx(test[DEFAULT][measured], abs=1e-6)
         card = ModelCard.load(place / 'README.md')
         assert f'| {task.metric.title} | {100 * test[DEFAULT][measured]:.2f} | ' in card.text
+        assert (r"`bioptimus predict . --text=$'...\t...'` answers" in card.text) == (
+            dataset in ('bioasq', 'biosses')
+        )
         shutil.rmtree(place / 'seed-1')
         with pytest.raises(InputError, match=r'ensemble/seed-1: no such folder'):
             bx.predict(place, ['the dose'])

@@ -8,6 +8,7 @@ from huggingface_hub import ModelCardData
 
 from bioptimus_jax.export.card import card_facts, scored
 from bioptimus_jax.finetuning.config import Finetune
+from bioptimus_jax.finetuning.kept import read_reads
 from bioptimus_jax.finetuning.task import DEFAULT, Task, Usage, score_of
 from bioptimus_jax.progress.console import plural
 from bioptimus_jax.records.finetune import FineTuning
@@ -54,8 +55,8 @@ Of a text at most {max_pieces} pieces are read, special ones included.
 Percent; scores on other text may be lower. The licences of the set ({of_set}) and of the model ({of_base}) hold.
 {code}"""
 CODE = """
-`bioptimus predict . --text='...'`, or `bx.predict('.', ['...'])` in Python, reads a text as this model was trained to
-(`reading.json`). {means}:
+`bioptimus predict . --text={command}`, or `bx.predict('.', [{python}])` in Python, reads a text as this model was
+trained to (`reading.json`). {means}:
 
 ```python
 {code}
@@ -63,7 +64,7 @@ CODE = """
 """
 OWN_CODE = """
 transformers has no class for it, so its pipelines refuse this folder: {why}.
-`bioptimus predict . --text='...'` answers, and in Python:
+`bioptimus predict . --text={command}` answers, and in Python:
 
 ```python
 import bioptimus_jax as bx
@@ -123,9 +124,9 @@ def _of_learned(
     """The card of a model that was fine-tuned."""
     labels, usage = task.labels(dataset, settings), task.usage(dataset, settings)
     pipeline, head = PIPELINES.get(task.hf_class, ''), read_head(folder)
-    code = CODE.format(means=usage.means, code=usage.code) if usage else ''
+    code = CODE.format(means=usage.means, code=usage.code, **read_reads(folder).shown) if usage else ''
     if head and usage:
-        code = _own_code(OWN_HEAD.format(head=head.described, encoder=ENCODER), usage)
+        code = _own_code(folder, OWN_HEAD.format(head=head.described, encoder=ENCODER), usage)
     rows = []
     for key, named in _measures(task).items():
         devel, test = (100 * scores[key][task.metrics[key].name] for scores in (record.devel, record.test))
@@ -237,7 +238,7 @@ def write_card_together(
         said=''.join(f'\n{line}.\n' for line in failed),
         of_set=_licence_of_set(first.dataset),
         of_base=known.get('license', 'not on record'),
-        code=_own_code(SEEDS.format(number=len(records), answer=answer), usage) if usage else '',
+        code=_own_code(folder, SEEDS.format(number=len(records), answer=answer), usage) if usage else '',
         **{name: getattr(first, name) for name in ('model', 'dataset', 'setting')},
     )
     with atomic(folder / NAME) as file:
@@ -257,9 +258,9 @@ def _paragraphs(remarks: Sequence[str]) -> str:
     return ''.join(f'\n{line[:1].upper()}{line[1:]}.\n' for line in remarks)
 
 
-def _own_code(why: str, usage: Usage) -> str:
+def _own_code(folder: Path, why: str, usage: Usage) -> str:
     """What the card of a model says that transformers does not load, which is `why`."""
-    return OWN_CODE.format(why=why, example=repr(usage.example))
+    return OWN_CODE.format(why=why, example=repr(usage.pair or usage.example), **read_reads(folder).shown)
 
 
 def _licence_of_set(name: str) -> str:

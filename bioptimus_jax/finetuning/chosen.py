@@ -1,14 +1,17 @@
 """The one rule for the fine-tuned model of a set that is for use: of those that are kept the best one on devel."""
 
 import math
+import shlex
 import statistics
 from collections.abc import Iterable
 from pathlib import Path
 
 from bioptimus_jax.finetuning.cells import MODEL
 from bioptimus_jax.finetuning.config import TOGETHER
+from bioptimus_jax.finetuning.kept import read_reads
 from bioptimus_jax.finetuning.task import score_of
 from bioptimus_jax.records.finetune import FineTuning
+from bioptimus_jax.storage.files import shown_path
 
 
 def best_seed(cells: Iterable[tuple[FineTuning, Path]]) -> tuple[FineTuning, Path] | None:
@@ -36,6 +39,13 @@ def model_for_use(cells: Iterable[tuple[FineTuning, Path]]) -> Path | None:
         return None
     together = best[1].parents[1] / TOGETHER
     return together if together.is_dir() else best[1]
+
+
+def command_for_use(cells: Iterable[tuple[FineTuning, Path]]) -> str:
+    """The command that applies the `model_for_use` to as many texts as it reads at once; '' where none is kept."""
+    if not (folder := model_for_use(cells)):
+        return ''
+    return f'bioptimus predict {shlex.quote(shown_path(folder))} --text={read_reads(folder).shown["command"]}'
 
 
 def _devel(record: FineTuning) -> float:

@@ -1,14 +1,12 @@
 """The last lines of a fine-tuning: test scores of each set beside its baselines, and how to use a model."""
 
-import shlex
 from collections.abc import Sequence
 
-from bioptimus_jax.finetuning.chosen import model_for_use
+from bioptimus_jax.finetuning.chosen import command_for_use
 from bioptimus_jax.finetuning.config import STANDARD
 from bioptimus_jax.finetuning.summary import Group
 from bioptimus_jax.finetuning.task import DEFAULT, task_of
 from bioptimus_jax.records.statistics import ModelStatistics
-from bioptimus_jax.storage.files import shown_path
 
 
 def ending(groups: Sequence[Group], made: Sequence[ModelStatistics]) -> list[str]:
@@ -29,8 +27,8 @@ def ending(groups: Sequence[Group], made: Sequence[ModelStatistics]) -> list[str
         for name, value in of_set[0][0][0][1].baselines.items():
             rows.append([name, _percent(value), '', '', ''])
         lines.append(_aligned(rows))
-        if folder := model_for_use((record, cell.target) for group, _ in of_set for cell, record in group):
-            uses.append(f"{dataset}: bioptimus predict {shlex.quote(shown_path(folder))} --text='...'")
+        if command := command_for_use((record, cell.target) for group, _ in of_set for cell, record in group):
+            uses.append(f'{dataset}: {command}')
     return [*lines, *(f'finetune: use it for {use}' for use in uses)]
 
 

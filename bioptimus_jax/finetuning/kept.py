@@ -40,6 +40,13 @@ class Reads:
         """The rule that `cut` names."""
         return CUTS[self.cut]
 
+    @property
+    def shown(self) -> dict[str, str]:
+        """What stands for a text in a `command` and in a list of `python`: where the model reads two, for both."""
+        if self.texts == 2:
+            return {'command': r"$'...\t...'", 'python': "('...', '...')"}
+        return {'command': "'...'", 'python': "'...'"}
+
     def checked(self) -> dict[str, bool]:
         """Whether each value is one that there can be, by its name."""
         return {

@@ -37,11 +37,15 @@ SAME = 0.9
 
 @dataclasses.dataclass(frozen=True)
 class Usage:
-    """Lines of Python for a model card that give a model's answers to `example`; `means`: to what, in words."""
+    """Lines of Python for a model card that give a model's answers to `example`; `means`: to what, in words.
+
+    `pair`: the two texts in its place, where a model reads two.
+    """
 
     means: str
     code: str
     example: str
+    pair: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

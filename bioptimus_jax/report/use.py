@@ -4,7 +4,7 @@ import dataclasses
 import statistics
 from pathlib import Path
 
-from bioptimus_jax.finetuning.chosen import model_for_use
+from bioptimus_jax.finetuning.chosen import command_for_use
 from bioptimus_jax.finetuning.config import TOGETHER
 from bioptimus_jax.finetuning.task import DEFAULT
 from bioptimus_jax.model.folder import config_values
@@ -44,8 +44,8 @@ def use(m: Measures) -> Use:
     commands = []
     for dataset in m.datasets:
         cells = ((r, cell_folder(m, r)) for r in m.finetuned if r.dataset == dataset)
-        if folder := model_for_use(cells):
-            commands.append(f"bioptimus predict {shown_path(folder)} --text='...'  # {dataset}")
+        if command := command_for_use(cells):
+            commands.append(f'{command}  # {dataset}')
     # A discriminator is loaded otherwise: its card says how.
     model = there[-1] if there else ''
     kinds = config_values(Path(model)).get('architectures') or [MASKED_LM] if model else ['']

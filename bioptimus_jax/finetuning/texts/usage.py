@@ -44,4 +44,4 @@ def usage_of(kind: str, texts: int, settings: Finetune, question: bool) -> Usage
         answer=answer,
     )
     what = named.format('a text' if texts == 1 else 'two texts')
-    return Usage(f'With transformers alone, {what}', code, EXAMPLE)
+    return Usage(f'With transformers alone, {what}', code, EXAMPLE, PAIR if texts == 2 else ())

@@ -7,6 +7,7 @@ from typing import Any
 from huggingface_hub import ModelCard, ModelCardData
 
 from bioptimus_jax.export.card import NAME
+from bioptimus_jax.finetuning.kept import read_reads
 from bioptimus_jax.inference.model import KINDS
 from bioptimus_jax.inference.onnx.answering import ANSWERING
 from bioptimus_jax.inference.onnx.session import ABOUT, GRAPH
@@ -40,8 +41,8 @@ With onnxruntime and the tokenizer of transformers alone:
 `{about}` has these numbers for programs, and `sha256sums` the checksums of the files.
 """
 PREDICT = """
-`bioptimus predict . --text='...'`, or `bx.predict('.', ['...'])` in Python, reads a text as this model was trained to,
-and needs the extra `onnx` of bioptimus-jax.
+`bioptimus predict . --text={command}`, or `bx.predict('.', [{python}])` in Python, reads a text as this model was
+trained to, and needs the extra `onnx` of bioptimus-jax.
 """
 
 
@@ -60,7 +61,7 @@ def onnx_card(folder: Path, form: OnnxForm) -> str:
         output=form.output,
         positions=form.positions,
         code=means.code(form.output),
-        predict=PREDICT * answers,
+        predict=PREDICT.format(**read_reads(folder).shown) * answers,
         checked=''.join(f'- {line}\n' for line in lines(form)),
         about=ABOUT,
     )
