@@ -340,23 +340,20 @@ def test_a_tpu_that_jax_finds_is_used_and_one_that_it_does_not_is_refused(monkey
 
 def test_what_jax_does_not_compute_is_refused_by_the_key(folder, mentions, tmp_path):
     chosen = settings(encoder='jax')
-    with pytest.raises(
-        ConfigError,
-        match=r"^config\.finetune\.encoder: jax does not compute this model: .*model_type is 'roformer'; .* set "
-        r"config\.finetune\.encoder='torch'",
-    ):
-        load_tagger(save_encoder(tmp_path, 'roformer'), TYPES, chosen, 0)
+    key = r'^config\.finetune\.encoder: jax '
+    of_none = rf"{key}does not compute this model: .*model_type is 'roformer'; .* set config\.finetune\.encoder='torch'"
     _, tagger = load_tagger(folder('bert'), TYPES, chosen, 0)
     # transformers lets the first piece of a text see all of it, for its own head.
     tokenizer, head = load_head(CLASSES, folder('longformer'), mentions.labels, chosen, 0)
     batch = batch_of(CLASSES, tokenizer, head, mentions.train, chosen)[0]
     said = 'gives the states of the last layer, and this head asks for output_hidden_s'
-    for message, compute, given, more in (
+    for message, compute, *given, more in (
+        (of_none, load_tagger, save_encoder(tmp_path, 'roformer'), TYPES, chosen, 0, {}),
         (said, tagger.encoder, torch.ones(1, 4, dtype=torch.int64), {'output_hidden_states': True}),
         ('and this head asks for global_attention_mask', head, batch, {}),
     ):
         with pytest.raises(ConfigError, match=message):
-            compute(given, **more)
+            compute(*given, **more)
 
 
 def test_cells_go_one_after_the_other_and_several_workers_are_told_so(monkeypatch):
