@@ -55,14 +55,14 @@ def numbered(count: int) -> list[Document]:
     return [Document(f'id-{i}', f'téxt {i}\nsecond line', 'made') for i in range(count)]
 
 
-def corpus_run(workdir: Path, inputs: str, **changes) -> tuple[Run, dict]:
+def corpus_run(workdir: Path, inputs: str, quiet: bool = True, **changes) -> tuple[Run, dict]:
     """A finished corpus stage and its manifest, through the run folder's own machinery."""
     settings_of_corpus = config.defaults()
     settings_of_corpus.corpus.inputs = (inputs,)
     settings_of_corpus.corpus.near.threshold = 0.0  # texts that differ by a number are different here
     for key, value in changes.items():
         config.override(settings_of_corpus, f'corpus.{key.replace("__", ".")}', str(value))
-    run = Run(workdir, Experiment.from_config(settings_of_corpus), quiet=True)
+    run = Run(workdir, Experiment.from_config(settings_of_corpus), quiet=quiet)
     stage = Stage('corpus', '', '', '', ('corpus',), lambda e: (), build.build, build.external_inputs)
     return run, execute(run, stage)
 
@@ -390,7 +390,7 @@ def test_the_audit_searches_for_whatever_can_be_scored(tmp_path):
     } <= inputs
 
 
-def test_stage_leaves_out_for_every_reason(tmp_path, ner_sets):
+def test_stage_leaves_out_for_every_reason(tmp_path, ner_sets, capsys):
     rows = [
         {'id': 'kept', 'title': TWELVE_WORDS},
         {'id': 'same letters', 'title': TWELVE_WORDS.upper() + '.'},
@@ -413,6 +413,12 @@ def test_stage_leaves_out_for_every_reason(tmp_path, ner_sets):
     sentences = [{'dataset': name, 'split': 'test', 'text': LEAK} for name in ('chem', 'disease')]
     found = read_jsonl(run.folder('corpus') / 'audit.jsonl')
     assert found == [{'document': 'leak', 'source': 'x.jsonl', 'sentences': sentences}]
+    # What pre-training will lack is said by the stage that leaves it out.
+    corpus_run(tmp_path / 'none', path, quiet=False, heldout_fraction=1e-9)
+    assert (
+        'WARNING: pre-training cannot be evaluated, as none of 3 documents is held out'
+        in capsys.readouterr().out
+    )
 
 
 def test_stage_is_decided_by_content_only(tmp_path):

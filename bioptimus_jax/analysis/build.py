@@ -260,6 +260,7 @@ def _passages(
     )
     if not found:
         raise InputError(
-            f'{corpus}: its held-out documents have no word to hide; raise config.corpus.heldout_fraction'
+            f'{corpus}: its held-out documents have no word to hide; raise config.corpus.heldout_fraction, and '
+            'repeat `bioptimus run` with --replace, which makes anew what depends on it'
         )
     return found

@@ -40,7 +40,7 @@ from bioptimus_jax.api.program import (
     run_program,
     run_verb,
 )
-from bioptimus_jax.corpus.config import Corpus
+from bioptimus_jax.corpus.config import Corpus, enough_held_out
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
@@ -63,8 +63,6 @@ OF_ITS_DATA: Keys = {
     'finetune.folder': '',
 }
 """What the config of the paper says of its own texts and sets, taken back."""
-HELD_OUT = 20
-"""Documents that are held out of few, on average."""
 TextsOrFiles: TypeAlias = Texts | FilePath | Iterable[os.PathLike[str]]
 
 
@@ -144,7 +142,7 @@ def _inputs(place: Path, texts: TextsOrFiles) -> dict[str, Any]:
     check_whole(texts)
     file, count = place / GIVEN / 'texts.jsonl', itertools.count()
     write_texts(file, (text for text, _ in zip(texts_of(itertools.chain(first, given)), count, strict=False)))
-    held = min(max(HELD_OUT / max(next(count), 1), Corpus.heldout_fraction), 0.5)
+    held = enough_held_out(next(count))
     return {'corpus.inputs': (file,), 'corpus.text_fields': ('text',), 'corpus.heldout_fraction': held}
 
 

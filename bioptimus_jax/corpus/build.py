@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow.parquet
 
 from bioptimus_jax.corpus.audit import Auditor, audit_files
-from bioptimus_jax.corpus.config import SPECIAL_ARTICLES, Corpus, HasCorpus
+from bioptimus_jax.corpus.config import SPECIAL_ARTICLES, Corpus, HasCorpus, enough_held_out
 from bioptimus_jax.corpus.content import content_files
 from bioptimus_jax.corpus.documents import (
     CORPUS_SPLITS,
@@ -100,6 +100,11 @@ def build(run: Run[HasCorpus], folder: Path) -> dict[str, Any]:
         folder / BROKEN_FILES_FILE, ({'file': b.source, 'message': b.message} for b in broken + in_part)
     )
     console.say(f'corpus: {_summary(counts)}')
+    if settings.heldout_fraction and not counts.heldout:
+        console.say(
+            f'corpus: WARNING: pre-training cannot be evaluated, as none of {numbered(counts.train, "document")} is '
+            f'held out; raise config.corpus.heldout_fraction to {enough_held_out(counts.train):.2g}, and give --replace'
+        )
     content = [
         hashlib.sha256(b''.join(shard.contents for shard in written[split])) for split in CORPUS_SPLITS
     ]

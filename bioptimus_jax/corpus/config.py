@@ -15,6 +15,8 @@ NOTE_CATEGORIES = tuple(
 )
 
 
+HELD_OUT = 20
+"""Documents that are held out of few, on average."""
 # Kinds of article that are no ordinary ones, and how readers are told of them.
 SPECIAL_ARTICLES = {
     'retracted': 'retracted articles',
@@ -163,6 +165,11 @@ class Corpus:
     )
     audit: Audit = section(Audit)
     content: Content = section(Content)
+
+
+def enough_held_out(documents: float) -> float:
+    """The share of so many documents to hold out: of few more than usual, for a loss that says something."""
+    return min(max(HELD_OUT / max(documents, 1), Corpus.heldout_fraction), 0.5)
 
 
 class HasCorpus(Configuration, Protocol):

@@ -277,7 +277,10 @@ def _heldout_rows(folder: Path) -> Rows:
     """The rows that phases are judged, and may be ended, by. Raises InputError before a step is taken without any."""
     heldout = Rows(folder, 'heldout')
     if not len(heldout):
-        raise InputError(f'{folder}: no held-out rows to evaluate on; raise config.corpus.heldout_fraction')
+        raise InputError(
+            f'{folder}: no held-out rows to evaluate on; raise config.corpus.heldout_fraction, and repeat '
+            '`bioptimus run` with --replace, which makes anew what depends on it'
+        )
     return heldout
 
 

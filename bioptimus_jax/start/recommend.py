@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bioptimus_jax.corpus.config import enough_held_out
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
@@ -127,7 +128,9 @@ def recommend(asked: UserWishes) -> tuple[str, list[Choice]]:
         loaded.pretrain.batch_rows = _whole(loaded.pretrain.batch_rows, loaded.pretrain.micro_batches)
     texts, on = look_into(Experiment.from_config(loaded).corpus), machine(asked.device, asked.devices)
     taken = min(texts.in_corpus, loaded.corpus.max_words or texts.in_corpus)
-    computed = _computed(asked, loaded, shape, subwords, dataclasses.replace(texts, in_corpus=taken), on)
+    documents = texts.documents * taken / texts.in_corpus
+    texts_of_corpus = dataclasses.replace(texts, in_corpus=taken, documents=documents)
+    computed = _computed(asked, loaded, shape, subwords, texts_of_corpus, on)
     said = (Choice(f'override(config, {key!r}, {value!r})', 'as you asked') for key, value in asked.keys)
     return base, [*_data(asked, folder, shape, texts), *computed, *said]
 
@@ -215,7 +218,8 @@ def _computed(
     texts: TextSample,
     machine: Machine,
 ) -> Iterator[Choice]:
-    """Vocabulary, length, batch and learning rate, in the order in which one follows from the other."""
+    """What is held out, vocabulary, length, batch, learning rate, in the order in which one follows from the other."""
+    yield from _held_out(asked, loaded, texts.documents)
     if shape.positions < loaded.rows.max_document_pieces and not asked.says('rows.max_document_pieces'):
         loaded.rows.max_document_pieces = shape.positions
         yield Choice(
@@ -239,6 +243,16 @@ def _computed(
     if limit:
         yield from (Choice(*line) for line in limit.lines)
     yield from _length(asked, loaded, texts.in_corpus, each, machine, limit)
+
+
+def _held_out(asked: UserWishes, loaded: Any, documents: float) -> Iterator[Choice]:
+    """The share that is held out, where the usual one is of a few documents, or of none."""
+    share, usual = float(f'{enough_held_out(documents):.2g}'), loaded.corpus.heldout_fraction
+    if share <= usual or asked.says('corpus.heldout_fraction'):
+        return
+    loaded.corpus.heldout_fraction = share
+    why = f'about {share * documents:,.0f} of {_rounded(documents):,.0f} documents; {usual:g} of so few is hardly one'
+    yield Choice(f'config.corpus.heldout_fraction = {share:g}', why)
 
 
 def wide_rows(
@@ -357,8 +371,9 @@ def _length(
 ) -> Iterator[Choice]:
     """How long, in which batches, how fast. `each`: pieces of a word."""
     assumed = Assumptions(words=words, pieces_per_word=each)
+    trained_on = words * each * (1 - loaded.corpus.heldout_fraction)
     if not asked.says(*DURATION):
-        yield _duration(asked, loaded, words * each, machine, limit)
+        yield _duration(asked, loaded, trained_on, machine, limit)
     phase = loaded.phase[PHASE]
     in_tokens = phase.duration_unit == 'tokens'
     pieces = phase.duration if in_tokens else _planned(loaded, assumed).pieces
@@ -367,7 +382,7 @@ def _length(
     why = f'training gives up steps to end by then; the later stages need {minutes(later * 3600)}'
     if not asked.says('runtime.train_hours'):
         yield Choice(f'config.runtime.train_hours = {ends:.3g}', why)
-    if loaded.model.dropout and pieces <= words * each and not asked.says('model.dropout'):
+    if loaded.model.dropout and pieces <= trained_on and not asked.says('model.dropout'):
         loaded.model.dropout = 0.0
         yield Choice('config.model.dropout = 0.0', 'no text is seen twice')
     yield _batch(asked, loaded, pieces, machine, assumed)

@@ -29,13 +29,15 @@ CHARACTERS = 2_000_000
 
 @dataclasses.dataclass(frozen=True)
 class TextSample:
-    """`words` in all files and, of those, `in_corpus` with copies: estimated by sizes of files unless `counted`.
+    """`words` in all files and, of those, `in_corpus` with copies, and the `documents` that these are of: estimated by
+    sizes of files unless `counted`.
 
     `records`: documents that were read; `kept`: those of them that the corpus would have.
     """
 
     words: float
     in_corpus: float
+    documents: float
     counted: bool
     records: Sequence[Record]
     kept: Sequence[Record]
@@ -119,6 +121,7 @@ def look_into(settings: Corpus) -> TextSample:
     return TextSample(
         words * scale,
         in_corpus * scale,
+        kept_N.sum() * scale,
         whole,
         list(itertools.compress(records, stands_N)),
         list(itertools.compress(records, kept_N)),
