@@ -1,6 +1,7 @@
 """Stage `report`: one self-contained page, and the tables as Markdown and CSV."""
 
 import contextlib
+import copy
 import dataclasses
 import importlib.resources
 import json
@@ -120,7 +121,8 @@ def build(run: Run, folder: Path, live: Live | None = None) -> dict[str, Any]:
 
     Returns how many tables and figures have something to show. Raises InputError for damaged records.
     """
-    recorded = as_made(run)
+    recorded = copy.copy(run)
+    recorded.config = as_made(run.config, run.workdir)
     m = read_measures(recorded)
     made = Made.of(m)
     with atomic(folder / 'index.html') as file:
@@ -132,7 +134,7 @@ def build(run: Run, folder: Path, live: Live | None = None) -> dict[str, Any]:
     if m.gaps:
         run.console.say(f'report: {m.gaps}')
     if not live:
-        if others := given_otherwise(run, recorded):
+        if others := given_otherwise(recorded.config, run.config):
             more = f' (and {len(others) - NAMED} more)' * (len(others) > NAMED)
             run.console.say(
                 'report: the page says the settings that the stages were made with; this command has others: '

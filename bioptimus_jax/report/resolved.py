@@ -1,6 +1,5 @@
 """Runs as their manifests say they were made: the configuration of a folder, without the config that it came from."""
 
-import copy
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -51,27 +50,25 @@ def experiment_of(folder: Path) -> Experiment:
     return _experiment(manifests, folder)
 
 
-def as_made(run: Run[Experiment]) -> Run[Experiment]:
-    """The run with the settings that its stages were begun with; what no stage recorded is as the run has it.
+def as_made(given: Experiment, folder: Path) -> Experiment:
+    """The settings that the stages of a run folder were begun with; what no stage recorded is as it is given.
 
     Raises InputError for a manifest that is none, and where the two do not go together.
     """
-    made = copy.copy(run)
     try:
-        made.config = run.config.recorded_by(lambda stage: _manifest(run.workdir, stage))
+        return given.recorded_by(lambda stage: _manifest(folder, stage))
     except NotInstalled:
         raise
     except ConfigError as error:
         raise InputError(
-            f'{run.workdir}: its stages were made with settings that do not go with those given ({error}); give the '
+            f'{folder}: its stages were made with settings that do not go with those given ({error}); give the '
             'configuration of the run'
         ) from error
-    return made
 
 
-def given_otherwise(run: Run[Experiment], made: Run[Experiment]) -> list[str]:
-    """The settings of a run that are not those that its stages were begun with: `key: of the stages -> of the run`."""
-    return differences(_flat(made.config), _flat(run.config))
+def given_otherwise(made: Experiment, given: Experiment) -> list[str]:
+    """The settings that are given and are not those that stages were begun with: `key: of the stages -> given`."""
+    return differences(_flat(made), _flat(given))
 
 
 def _flat(experiment: Experiment) -> Claim:
