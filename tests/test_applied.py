@@ -207,8 +207,8 @@ def test_the_score_on_a_set_is_that_of_predict_on_its_bare_texts(
 
 @pytest.mark.parametrize('words', [('zolmipan', 'i.e.', 'dose'), ('患者', '服用', '头痛')])
 def test_words_that_the_text_does_not_give_back_have_a_second_score(words, encoders, tmp_path, capsys):
-    """`i.e.` ends with a mark in a line without a full stop of its own, so it is taken for running text; Chinese has
-    no blanks between words."""
+    """`i.e.` at the end of a line without a full stop of its own ends like running text; Chinese has no blanks between
+    words."""
     columns(tmp_path / 'set', words)
     for file in (tmp_path / 'set').iterdir():
         file.write_text(re.sub(r'^\.\t.*\n', '', file.read_text(), flags=re.M))
@@ -304,9 +304,15 @@ def test_words_of_columns_in_text_that_is_cut_and_in_running_text():
         'NLG - 10'.split(),
     ]
     for rule in ('columns', 'compounds'):
-        for cut in ('E. coli and E. coli ( non / small ) .', 'non - small', '患者 服用 阿司匹林 5mg'):
+        for cut in (
+            'E. coli and E. coli ( non / small ) .',
+            'A et al. , B et al. and C vs. Dr. X ( i.e. no sp. ) .',
+            'non - small',
+            '患者 服用 阿司匹林 5mg',
+        ):
             assert shown(rule, cut) == [cut.split()], rule
         assert shown(rule, '患者服用IL2后，CT')[0] == ['患', '者', '服', '用', 'IL2', '后', '，', 'CT']
+        assert shown(rule, '服用100mg药')[0] == ['服', '用', '100mg', '药']
         assert shown(rule, '服用药') == [['服', '用', '药']]
         assert len(shown(rule, 'ผู้ป่วยได้รับยา และมีอาการปวดหัว')[0]) > 20
     assert [shown(rule, 'TNF-positive cells')[0][0] for rule in ('columns', 'compounds')] == [

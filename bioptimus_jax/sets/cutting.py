@@ -28,13 +28,12 @@ WIDE = '\u3001\u3002\u3008-\u3011\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f'
 ALONE = re.compile(f'(?<!\\S)[.,;:!?()\\[\\]{WIDE}](?!\\S)')
 """A mark between blanks, as in text that was cut into words before."""
 ATTACHED = re.compile(
-    r'(?<=\w)(?:[,;:!?)\]]|(?<=\w\w)\.|\.(?! [a-z]))(?!\S)|(?<!\S)[(\[](?=\w)'
+    r'(?<=\w)(?:[,;:!?)\]]|\.(?! [a-z.,;:!?()\[\]]))(?!\S)|(?<!\S)[(\[](?=\w)'
     f'|(?<=[\\w{UNSPACED}])[{WIDE}]|(?<=[{UNSPACED}])[.,;:!?()\\[\\]]|[.,;:!?()\\[\\]{WIDE}](?=[{UNSPACED}])'
 )
-"""A mark at the edge of a word, as in running text; not the stop in `E. coli`."""
+"""A mark at the edge of a word, as in running text; not a stop within a sentence, as in `E. coli` and `et al. ,`."""
 HYPHEN_ALONE = re.compile(r'(?<!\S)[-/]+(?!\S)')
 HYPHEN_WITHIN = re.compile(r'[^\W_][-/]+(?=[^\W_])')
-LETTERS = re.compile(f'[{UNSPACED}]+')
 LONG = 5
 """Letters without a blank between them, on average, that only running text of a script without blanks has."""
 MARK_WITHIN = re.compile(r'[^\W_][^\w\s]+[^\W_]')
@@ -183,7 +182,8 @@ def _leaning(text: str, cut: re.Pattern[str], running: re.Pattern[str]) -> int:
 
 def _leaning_of_words(text: str, by_hyphens: bool) -> int:
     """What words tell of a text without marks: above 0 it is running."""
-    runs = [len(LETTER.findall(run)) for run in LETTERS.findall(text)] if has_unspaced(text) else []
+    between = SPACED.findall(text) if has_unspaced(text) else ()
+    runs = [letters for one in between if (letters := len(LETTER.findall(one)))]
     if any(letters > 1 for letters in runs):
         return 1 if len(runs) == 1 or sum(runs) >= LONG * len(runs) else -1
     return _leaning(text, HYPHEN_ALONE, HYPHEN_WITHIN) if by_hyphens else 0
