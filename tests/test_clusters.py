@@ -286,6 +286,21 @@ else:
     sys.stdin.read()
 sys.exit(processes.leave(0))
 """
+# As the program does, where the first one cannot compute on what its JAX_PLATFORMS names.
+LACKS = """
+import os, sys
+os.environ['JAX_PLATFORMS'] = 'tpu' if sys.argv[1].endswith(',0') else 'cpu'
+from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.hosts import lifelines
+from bioptimus_jax.hosts.config import Runtime
+from bioptimus_jax.run import processes
+lifelines.GRACE_SECONDS = 2
+try:
+    processes.join(Runtime(distributed=sys.argv[1]))
+except ConfigError as error:
+    print(error, file=sys.stderr, flush=True)
+    processes.leave(2)
+"""
 
 
 def free_port():
@@ -312,6 +327,14 @@ def together(*settings, seconds='60', script=PROCESS):
 def test_all_answer_the_roll_call():
     place = f'localhost:{free_port()}'
     assert [code for code, _, _ in together(*(f'{place},3,{index}' for index in (2, 0, 1)))] == [0, 0, 0]
+
+
+def test_who_has_no_devices_ends_all_and_is_named():
+    place = f'127.0.0.1:{free_port()}'
+    (code, _, lacking), (other, _, waiting) = together(f'{place},2,0', f'{place},2,1', script=LACKS)
+    assert (code, other) == (2, 2)
+    assert lacking.startswith('JAX_PLATFORMS=tpu: jax cannot compute on it here')
+    assert waiting == 'bioptimus: process 0 on 127.0.0.1 ended with exit code 2; its own last line says why\n'
 
 
 def test_who_never_comes_is_named_by_all_that_are_there():

@@ -20,6 +20,7 @@ from bioptimus_jax.errors import DONE, LOST, SAVED, ConfigError
 from bioptimus_jax.progress.console import complain
 
 GRACE_SECONDS = 10.0  # for the thread that knows more about an end to say it
+HEAR_SECONDS = 1.0  # until what another has said last is heard here
 STOP_SECONDS = 60.0  # for everybody to save
 CONNECT_SECONDS = 60.0
 _speaking = threading.Lock()
@@ -64,6 +65,12 @@ class Lifelines:
         """Wait until everybody has left in order."""
         for line in self.lines:
             line.ended.wait()
+
+    def give_way(self) -> None:
+        """Wait after a failure that another process may have caused: where one has ended, its line ends this one."""
+        time.sleep(HEAR_SECONDS)
+        if any(line.ended.is_set() for line in self.lines):
+            time.sleep(2 * GRACE_SECONDS)
 
     def _listen(self, line: Line) -> None:
         with contextlib.suppress(OSError):  # reset, or silent for too long

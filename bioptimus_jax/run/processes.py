@@ -79,7 +79,11 @@ def join(runtime: Runtime) -> Lifelines:
         told = store.blocking_key_value_get(MEETING_PLACE, int(1000 * CONNECT_SECONDS))
         _others = lifelines.connect(group.host, told, group.index, seconds)
     # No process gets devices before all ask for them, and the first one needs its own long before the others train.
-    devices.present()
+    try:
+        devices.present()
+    except ConfigError:  # jax says the same where another process has none and is gone
+        _others.give_way()
+        raise
     return _others
 
 
