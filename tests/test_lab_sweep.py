@@ -20,11 +20,14 @@ from toy_programs import environment
 from bioptimus_jax.cli import main as cli
 from bioptimus_jax.errors import ConfigError, Stopped
 from bioptimus_jax.experiment import config
+from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
+from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.lab.places import Here, _Remote, share_of
 from bioptimus_jax.lab.sweep import Arm, Sweep, _how, in_rounds
 from bioptimus_jax.report.resolved import read_runs
-from bioptimus_jax.run.execute import execute
+from bioptimus_jax.run.execute import Attempt, execute
+from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.stage import Stage
 from bioptimus_jax.storage.files import read_json, read_jsonl
 
@@ -407,6 +410,17 @@ def test_a_stage_without_jax_begins_in_the_same_process_without_what_jax_held(sh
     assert [line for line in lines if line.startswith(said)] == [
         next(line for line in lines if line.startswith(one)) for one in said
     ]
+
+
+def test_of_processes_together_one_alone_has_the_memory(tmp_path, capsys):
+    """Each of them holds devices from the beginning, whatever stage it is there for."""
+    runtime = Runtime(distributed='localhost:1,2,0')
+    run = Run(tmp_path / 'run', dataclasses.replace(Experiment(), runtime=runtime))
+    Attempt(run, STAGES['finetune'])._leave_accelerators()
+    assert (
+        '`bioptimus finetune` in one process, without config.runtime.distributed, has'
+        in capsys.readouterr().out
+    )
 
 
 def _wait_for(file):

@@ -202,11 +202,13 @@ class Attempt(StageOfRun):
         """Have another process go on, once, where jax holds the memory that the stage needs: raises Afresh, Stopped."""
         run, stage = self.run, self.stage
         run.console.check_stop()
-        if not run.config.runtime.distributed and devices.replaced_since() is None:
+        distributed = run.config.runtime.distributed
+        if not distributed and devices.replaced_since() is None:
             raise Afresh
+        alone = ' in one process, without config.runtime.distributed,' * bool(distributed)
         run.console.say(
-            f'{stage.name}: WARNING: jax holds memory of the accelerators in this run; `bioptimus {stage.name}` has '
-            'all of it once the run has ended'
+            f'{stage.name}: WARNING: jax holds memory of the accelerators in this run; `bioptimus {stage.name}`{alone} '
+            'has all of it once the run has ended'
         )
 
     def _build(self, found: manifests.StageState) -> dict[str, Any]:
