@@ -97,7 +97,7 @@ def _check_like_others(where: str, found: Mapping[str, Any], context: Context) -
     context.of_model = key if context.of_model is None else context.of_model
     if bool(key) != bool(context.of_model):
         raise InputError(
-            f'{where}: has no {context.of_model!r}, as the records before it have; null says that nothing is predicted'
+            f'{where}: has no {context.of_model!r}, as the records before it have; give it there too, [] for no mention'
             if context.of_model
             else f'{where}: has {key!r}, and the records before it have not; give all of them what is predicted'
         )
