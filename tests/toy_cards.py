@@ -17,7 +17,7 @@ NAME, MEMORY, CONTEXT = 'NVIDIA H100 80GB HBM3', 80 * GIB, 1 * GIB
 TAKES = {'small': 30 * GIB, 'large': 60 * GIB, 'growing': 20 * GIB, 'giant': 90 * GIB}
 """Memory of a cell on a set of that name; `growing` takes 55 GiB once it has told 20."""
 GROWN = 55 * GIB
-PATIENCE = {'small': 5.0, 'growing': 20.0}
+PATIENCE = {'small': 20.0, 'growing': 20.0}
 """Seconds that a cell waits at most, on a slow machine, for what a test looks at: another one on its card (a small one
 until two were seen anywhere), and a card that was too small for both."""
 
