@@ -588,18 +588,21 @@ def test_answers_of_label_studio_are_of_one_question_about_the_text(tmp_path):
         }
 
     both = [task(1, topic='x', tone='good'), task(2, topic='y', tone='bad')]
-    for name, tasks in {'both': both, 'either': [task(1, topic='x'), task(2, tone='bad')]}.items():
-        folder = laid_out(tmp_path / name, {'{}.json': json.dumps(tasks)})
-        with pytest.raises(
-            InputError, match=r'needs "text" .*; it has .*tone, id, .*; name other keys in set\.json'
-        ):
-            texts_in(folder)
-    one = {'{}.json': json.dumps([task(1, topic='x'), task(2)])}
-    wrong = one | {'set.json': json.dumps({'texts': ['text'], 'answer': 'label'})}
-    with pytest.raises(
-        InputError, match=r"that answer topic and not 'label', as set.json asks, left out: 1; .*: 1"
+    several = r'needs "text" .*; it has .*tone, id, .*; name other keys in set\.json'
+    another = r"that answer topic and not 'label', as set.json asks, left out: 1; .*: 1"
+    least = [{'text': 'a', 'id': 1, 'sentiment': 'good'}]
+    wrong = {'set.json': json.dumps({'texts': ['text'], 'answer': 'label'})}
+    for number, (tasks, more, message) in enumerate(
+        (
+            (both, {}, several),
+            ([task(1, topic='x'), task(2, tone='bad')], {}, several),
+            ([task(1, topic='x'), task(2)], wrong, another),
+            (least, {}, r'it has text, id, sentiment; name other keys in set\.json'),
+        )
     ):
-        texts_in(laid_out(tmp_path / 'wrong', wrong))
+        folder = laid_out(tmp_path / str(number), {'{}.json': json.dumps(tasks), **more})
+        with pytest.raises(InputError, match=message):
+            texts_in(folder)
     said = {'texts': ['text'], 'answer': 'Topic'}
     files = {'{}.json': json.dumps([*both, task(3, tone='bad')]), 'set.json': json.dumps(said)}
     dataset, _ = texts_in(laid_out(tmp_path / 'said', files))
@@ -616,8 +619,8 @@ def test_answers_of_label_studio_are_of_one_question_about_the_text(tmp_path):
     assert [s.tags for s in read_iob2(tmp_path / 'm.json')] == [('B-D', 'O'), ('O', 'O')]
 
 
-def test_answers_that_are_no_labels_are_left_out_or_refused(tmp_path):
-    """A rejected label is none, and another key is named in set.json."""
+def test_answers_that_are_no_labels_are_left_out(tmp_path):
+    """A rejected label is none."""
     rows = [
         {'text': t, 'label': 'POS', 'answer': said}
         for t, said in (('a', 'accept'), ('b', 'reject'), ('c', 'ignore'))
@@ -626,11 +629,6 @@ def test_answers_that_are_no_labels_are_left_out_or_refused(tmp_path):
     found = read_items(tmp_path / 'x.jsonl')
     assert [(item.texts, item.answers) for item in found.items] == [(('a',), ('POS',))]
     assert found.repairs == {'texts that were rejected or ignored in Prodigy, left out': 2}
-    least = laid_out(
-        tmp_path / 'least', {'{}.json': json.dumps([{'text': 'a', 'id': 1, 'sentiment': 'good'}])}
-    )
-    with pytest.raises(InputError, match=r'it has text, id, sentiment; name other keys in set\.json'):
-        texts_in(least)
 
 
 def test_pairs_numbers_and_several_labels(tmp_path):
@@ -888,19 +886,15 @@ def test_texts_without_a_mention_may_say_nothing(tmp_path):
         assert not holds_texts(tmp_path / name)
     # Mentions that are written otherwise, or under another key, are not taken for none.
     marked = {'text': 'Gout.', 'entities': [[0, 4, 'D']]}
-    for said, key in (
-        ({'entites': [[0, 4, 'D']]}, 'entites'),
-        ({'entities': "[[0, 4, 'D']]"}, 'entities'),
-        ({'label': [[0, 4]]}, 'label'),
-    ):
-        put(tmp_path, {'f.jsonl': lines(marked, {'text': 'Gout.'} | said).encode()})
-        with pytest.raises(InputError, match=f"f.jsonl:2: .* it has text, {key}; '{key}' is not read as men"):
-            read_iob2(tmp_path / 'f.jsonl')
-    put(
-        tmp_path, {'g.csv': table(['text', 'entities'], ['None.', '[]'], ['Gout.', "[(0, 4, 'D')]"]).encode()}
-    )
-    with pytest.raises(InputError, match=r"g.csv:3: column 'entities' holds a list as Python prints it"):
-        read_iob2(tmp_path / 'g.csv')
+    printed = table(['text', 'entities'], ['None.', '[]'], ['Gout.', "[(0, 4, 'D')]"])
+    refused = [('g.csv', printed, "g.csv:3: column 'entities' holds a list as Python prints it")]
+    for key, said in (('entites', [[0, 4, 'D']]), ('entities', "[[0, 4, 'D']]"), ('label', [[0, 4]])):
+        message = f"f.jsonl:2: .* it has text, {key}; '{key}' is not read as men"
+        refused.append(('f.jsonl', lines(marked, {'text': 'Gout.', key: said}), message))
+    for name, content, message in refused:
+        put(tmp_path, {name: content.encode()})
+        with pytest.raises(InputError, match=message):
+            read_iob2(tmp_path / name)
     # Of a region that has lost its label nothing is known.
     empty = region | {'labels': []}
     put(tmp_path, {'e.json': json.dumps([{'text': 'Gout.', 'label': [region, empty]}]).encode()})
