@@ -762,19 +762,18 @@ def test_parquet_gives_what_jsonl_gives(tmp_path):
 
 def test_parquet_columns_must_be_there_and_hold_text(tmp_path):
     path = table(tmp_path / 'x.parquet', [{'id': 1.5, 'title': 'text', 'abstract': b'bytes', 'name': 'n'}])
+    packed = tmp_path / 'x.parquet.gz'
+    packed.write_bytes(gzip.compress(path.read_bytes()))
     for changes, message in (
+        (dict(inputs=(str(packed),)), 'unknown kind of file'),
         (dict(id_field='name'), r"column 'abstract' holds binary, not text; .*text_fields"),
         (dict(text_fields=('title',)), r"column 'id' holds double, not text; .*id_field"),
         (dict(text_fields=('title',), id_field='pmid'), r"x\.parquet:1: has no 'pmid'"),
         (dict(text_fields=('body',), id_field='name'), r'x\.parquet:1: has none of the text fields \(body\)'),
     ):
         with pytest.raises(InputError, match=message) as caught:
-            read(path, **changes)
+            list(readers.read_inputs(Corpus(**{'inputs': (str(path),), **changes})))
         assert not isinstance(caught.value, BrokenFile)
-    packed = tmp_path / 'x.parquet.gz'
-    packed.write_bytes(gzip.compress(path.read_bytes()))
-    with pytest.raises(InputError, match='unknown kind of file'):
-        readers.input_files(Corpus(inputs=(str(packed),)))
 
 
 # What XML can hold and a reader keeps: no controls but tabs and line ends, no surrogates, no non-characters.
