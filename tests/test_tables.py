@@ -56,15 +56,14 @@ def test_a_saved_folder_and_parquet_files_are_the_same_corpus(tmp_path, shards):
 
 def test_what_is_wrong_with_a_saved_folder_is_one_line(tmp_path):
     saved = save_splits(tmp_path / 'saved', {'train': numbered(4)}) / 'train'
-    with pytest.raises(InputError, match=r"row|:1: has no 'id'; .*\(empty: ids are made from the texts\)"):
-        documents(saved, id_field='id')
     shard, state = saved / 'data-00000-of-00002.arrow', read_json(saved / 'state.json')
     whole = shard.read_bytes()
 
     def names(*files):
         write_json(saved / 'state.json', {**state, '_data_files': list(files)})
 
-    for damage, folder, message in (
+    for damage, folder, message, *asked in (
+        (None, saved, r":1: has no 'id'; .*\(empty: ids are made from the texts\)", ('id_field', 'id')),
         (None, tmp_path / 'saved', r'holds splits of a data set; name one of them, as in .*saved/train'),
         *(
             (
@@ -86,7 +85,7 @@ def test_what_is_wrong_with_a_saved_folder_is_one_line(tmp_path):
         if damage:
             damage()
         with pytest.raises(InputError, match=message):
-            documents(folder)
+            documents(folder, **dict(asked))
 
 
 def splits_of(columns):
