@@ -215,15 +215,16 @@ def test_counts_are_by_sentence():
     np.testing.assert_array_equal(counts(gold, predicted, 'relaxed'), [[1, 1, 2], [0, 0, 0], [2, 2, 2]])
 
 
-@pytest.mark.parametrize('tag', ['Drug', 'E-Drug', 'B', 'B-', 'i-Drug', ''])
-def test_other_tags_are_refused(tag):
-    with pytest.raises(InputError, match='unknown tag'):
-        spans(['O', tag])
-
-
-def test_missing_words_are_refused():
-    with pytest.raises(InputError, match='3 words has 2 predicted tags'):
-        score([['O', 'O', 'O']], [['O', 'O']])
+@pytest.mark.parametrize(
+    ('read', 'given', 'message'),
+    [
+        *((spans, (['O', tag],), 'unknown tag') for tag in ('Drug', 'E-Drug', 'B', 'B-', 'i-Drug', '')),
+        (score, ([['O', 'O', 'O']], [['O', 'O']]), '3 words has 2 predicted tags'),
+    ],
+)
+def test_other_tags_and_missing_words_are_refused(read, given, message):
+    with pytest.raises(InputError, match=message):
+        read(*given)
 
 
 def test_relaxed_needs_type_and_overlap_and_matches_one_to_one():
