@@ -129,26 +129,26 @@ def test_workers_and_the_cluster_write_the_same_bytes(tmp_path, files, cluster, 
         assert found == results['one', kind], kind
 
 
-def test_a_cluster_that_is_not_there_or_has_threads_is_refused(tmp_path, files, monkeypatch):
+def test_a_cluster_that_is_not_there_has_threads_or_another_release_is_refused(
+    tmp_path, files, cluster, monkeypatch
+):
     distributed = pytest.importorskip('distributed')
-    with monkeypatch.context() as patched:
-        patched.setattr(workers, 'SECONDS_TO_CONNECT', 1)
-        with pytest.raises(ConfigError, match=r'runtime\.cluster: no dask scheduler at .*HOST:PORT'):
-            made(tmp_path / 'run', files, runtime__cluster='127.0.0.1:9')
-    with (
-        distributed.LocalCluster(
-            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=':0'
-        ) as wide,
-        pytest.raises(ConfigError, match='--nthreads=1'),
-    ):
-        made(tmp_path / 'run', files, runtime__cluster=wide.scheduler_address)
-
-
-def test_a_cluster_with_another_release_is_refused(tmp_path, files, cluster, monkeypatch):
     real = importlib.metadata.version
-    monkeypatch.setattr(importlib.metadata, 'version', lambda name: real(name) + '.dev1' * (name == 'rensa'))
-    with pytest.raises(ConfigError, match=r'worker .* has rensa .*this process .*dev1; install the same'):
-        made(tmp_path / 'run', files, runtime__cluster=cluster)
+    soon = (workers, 'SECONDS_TO_CONNECT', 1)
+    newer = (importlib.metadata, 'version', lambda name: real(name) + '.dev1' * (name == 'rensa'))
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=2, processes=False, dashboard_address=':0'
+    ) as wide:
+        for address, message, *patches in (
+            ('127.0.0.1:9', r'runtime\.cluster: no dask scheduler at .*HOST:PORT', soon),
+            (wide.scheduler_address, '--nthreads=1'),
+            (cluster, r'worker .* has rensa .*this process .*dev1; install the same', newer),
+        ):
+            with monkeypatch.context() as patched:
+                for patch in patches:
+                    patched.setattr(*patch)
+                with pytest.raises(ConfigError, match=message):
+                    made(tmp_path / 'run', files, runtime__cluster=address)
 
 
 def test_the_first_of_two_texts_stays_in_the_order_of_files(tmp_path, files):
