@@ -540,9 +540,9 @@ def test_what_cannot_be_fine_tuned_is_said(tiny_bert, toy_sets, tmp_path):
         asked = dataclasses.replace(asked, finetune=dataclasses.replace(asked.finetune, models=models))
         folders_of(Run(tmp_path, asked, quiet=True))
 
-    def given(key, value):
+    def given(keys):
         asked = config.defaults()
-        asked.finetune.update({key: value})
+        asked.finetune.update(keys)
         Experiment.from_config(asked)
 
     for message, (error, call, *of) in {
@@ -557,13 +557,20 @@ def test_what_cannot_be_fine_tuned_is_said(tiny_bert, toy_sets, tmp_path):
             '/models/a/bert',
             '/models/b/bert',
         ),
-        r'config\.finetune\.crossed: is for models that are kept': (ConfigError, given, 'crossed', True),
+        r'config\.finetune\.crossed: is for models that are kept': (ConfigError, given, {'crossed': True}),
         r"finetune\.keep: 'ensemble' needs several seeds; add some to config": (
             ConfigError,
             given,
-            'keep',
-            'ensemble',
+            {'keep': 'ensemble'},
         ),
+        **{
+            rf'config\.finetune\.{said}': (ConfigError, given, keys)
+            for said, keys in (
+                ("label_pieces: 'all', but head='crf' reads", {'head': 'crf', 'label_pieces': 'all'}),
+                ("label_pieces: 'all', but head='span' reads", {'head': 'span', 'label_pieces': 'all'}),
+                ("scheme: 'io', but head='bilstm_span' finds", {'head': 'bilstm_span', 'scheme': 'io'}),
+            )
+        },
     }.items():
         with pytest.raises(error, match=message):
             call(*of)
@@ -660,15 +667,15 @@ def test_what_is_added_keeps_finished_cells_and_a_changed_file_is_refused(
         assert {p: p.stat().st_mtime_ns for p in times} == times
         done *= 2
     # A set that is left out may change; one that stays may not, nor may it get another file.
-    with open(sets / 'one' / 'test.tsv', 'a', encoding='utf-8') as file:
-        file.write('more\tO\n')
-    with pytest.raises(ConfigError, match=r'inputs\.set one:test\.tsv: '):
-        _ner(work, e, **small)
-    with open(model / 'config.json', 'a', encoding='utf-8') as file:
-        file.write(' ')
-    write_json(work / 'finetune' / 'manifest.json', manifest.json())
-    with pytest.raises(ConfigError, match=r'inputs\.model a:config\.json: '):
-        _ner(work, e, **small | {'datasets': ('two',)})
+    for path, text, asked, said in (
+        (sets / 'one' / 'test.tsv', 'more\tO\n', small, r'set one:test\.tsv'),
+        (model / 'config.json', ' ', small | {'datasets': ('two',)}, r'model a:config\.json'),
+    ):
+        with open(path, 'a', encoding='utf-8') as file:
+            file.write(text)
+        write_json(work / 'finetune' / 'manifest.json', manifest.json())
+        with pytest.raises(ConfigError, match=rf'inputs\.{said}: '):
+            _ner(work, e, **asked)
     assert len(list(work.rglob('scores.json'))) == done
     small |= {'datasets': ('two',), 'models': (f'b={tiny_bert}',), 'seeds': (1,)}
     counts = _ner(work, e, **small)[1].counts

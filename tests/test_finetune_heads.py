@@ -14,8 +14,6 @@ from toy_sets import DRUGS, OTHER, TYPES, load_tagger, save_byte_level, save_enc
 
 import bioptimus_jax as bx
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.experiment import config
-from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetuning import stored, training
 from bioptimus_jax.finetuning.batches import drawn, parts
 from bioptimus_jax.finetuning.config import HEADS
@@ -463,21 +461,6 @@ def test_the_units_of_the_lstm(bert):
         sizes[units] = tagger.lstm.hidden_size, tagger.linear.in_features
         assert not any('classifier' in name for name, _ in tagger.named_parameters())
     assert sizes == {0: (16, 32), 5: (5, 10)}
-
-
-@pytest.mark.parametrize(
-    ('keys', 'refused'),
-    [
-        ({'head': 'crf', 'label_pieces': 'all'}, r"label_pieces: 'all', but head='crf' reads the first"),
-        ({'head': 'span', 'label_pieces': 'all'}, r"label_pieces: 'all', but head='span' reads the first"),
-        ({'head': 'bilstm_span', 'scheme': 'io'}, r"scheme: 'io', but head='bilstm_span' finds mentions"),
-    ],
-)
-def test_what_a_head_cannot_learn_is_refused(keys, refused):
-    loaded = config.defaults()
-    loaded.finetune.update(keys)
-    with pytest.raises(ConfigError, match=rf'config\.finetune\.{refused}'):
-        Experiment.from_config(loaded)
 
 
 def test_a_model_whose_weights_are_not_finite_is_refused_by_the_tensor(tmp_path):
