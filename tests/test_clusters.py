@@ -147,31 +147,6 @@ def test_a_slice_of_tpus_is_read(launcher, monkeypatch):
     assert clusters.devices(group, lambda: None) == ((), '')
 
 
-@pytest.mark.parametrize('around', [{}, SLURM, {'SLURM_JOB_ID': '77'}])
-@pytest.mark.parametrize(
-    ('variables', 'said'),
-    [
-        (
-            {**OPEN_MPI, 'OMPI_COMM_WORLD_SIZE': '4'},
-            'auto does not read Open MPI 5; .*FIRST_HOST:12355,$OMPI_COMM_WORLD_SIZE,$OMPI_COMM_WORLD_RANK',
-        ),
-        (
-            {**PMI, 'PMI_SIZE': '4'},
-            'auto does not read MPICH, Intel MPI .*FIRST_HOST:12355,$PMI_SIZE,$PMI_RANK',
-        ),
-    ],
-)
-def test_an_mpi_that_names_no_address_is_named_with_what_to_give(
-    around, variables, said, launcher, monkeypatch
-):
-    """It is named inside of a job too, whose step would be taken for the group."""
-    launcher({**around, **variables})
-    with pytest.raises(ConfigError, match=said.replace('$', r'\$')) as refused:
-        clusters.member('auto')
-    assert 'Open MPI up to version 4' in str(refused.value)
-    assert 'or install mpi4py' in str(refused.value)
-
-
 def test_srun_with_pmi_is_slurm(launcher):
     launcher({**SLURM, **PMI})
     assert clusters.member('auto') == Member('node01:61517', 2, 1)
@@ -235,13 +210,26 @@ def test_a_pod_without_a_token_and_one_without_the_client_are_lines(launcher, mo
         ({'SLURM_JOB_ID': '77'}, 'a job of SLURM, but no step of it: start the program by srun'),
         ({**SLURM, 'SLURM_NTASKS': 'many'}, "auto: invalid literal for int() with base 10: 'many'"),
         ({**OPEN_MPI_4, 'OMPI_MCA_orte_hnp_uri': '4096.0;x'}, 'Could not parse coordinator IP address'),
+        # An MPI that names no address is named inside of a job too, whose step would be taken for the group.
+        *(
+            (
+                {**around, **mpi, f'{names}_SIZE': '4'},
+                f'auto does not read {name}...Open MPI up to version 4...FIRST_HOST:12355,${names}_SIZE,'
+                f'${names}_RANK...or install mpi4py',
+            )
+            for around in ({}, SLURM, {'SLURM_JOB_ID': '77'})
+            for name, mpi, names in (
+                ('Open MPI 5; ', OPEN_MPI, 'OMPI_COMM_WORLD'),
+                ('MPICH, Intel MPI ', PMI, 'PMI'),
+            )
+        ),
     ],
 )
 def test_a_group_that_cannot_be_is_one_line(setting, said, launcher):
     """What is given as the group, or what a launcher says to a group that is found by itself."""
     setting, variables = (setting, {}) if isinstance(setting, str) else ('auto', setting)
     launcher(variables)
-    with pytest.raises(ConfigError, match=re.escape(said)):
+    with pytest.raises(ConfigError, match=re.escape(said).replace(r'\.\.\.', '.*')):
         clusters.member(setting)
 
 
