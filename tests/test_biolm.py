@@ -167,19 +167,17 @@ def test_notes_of_2010_are_read_where_they_lie(i2b2_2010, monkeypatch):
         ),
         ('c="a fever" 2:4||t="problem"', r'\.con:1: expected c="\.\.\."'),
         (f'c="a fever" 2:{"9" * 5000} 2:6||t="problem"', r'\.con:1: expected c="\.\.\."'),
+        (None, r'I2B2_2010: has no folder .*partners/txt; unpack all'),
     ],
 )
-def test_a_wrong_concept_is_named_with_its_file_and_line(i2b2_2010, concept, message):
-    write(i2b2_2010 / 'reference_standard_for_test_data' / 'concepts' / '0001.con', concept + '\n')
+def test_a_wrong_concept_and_a_missing_folder_of_the_owner_are_named(i2b2_2010, concept, message):
+    if concept is None:
+        shutil.rmtree(i2b2_2010 / 'concept_assertion_relation_training_data' / 'partners')
+    else:
+        write(i2b2_2010 / 'reference_standard_for_test_data' / 'concepts' / '0001.con', concept + '\n')
     with pytest.raises(InputError, match=message) as error:
         read_dataset(i2b2_2010)
     assert '\n' not in str(error.value)
-
-
-def test_a_folder_of_the_owner_that_is_missing_is_named(i2b2_2010):
-    shutil.rmtree(i2b2_2010 / 'concept_assertion_relation_training_data' / 'partners')
-    with pytest.raises(InputError, match=r'I2B2_2010: has no folder .*partners/txt; unpack all'):
-        read_dataset(i2b2_2010)
 
 
 def xml(text, *tags):

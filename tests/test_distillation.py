@@ -192,8 +192,11 @@ def test_what_cannot_be_is_one_line_before_anything_begins(changes, error, refus
     assert '\n' not in str(caught.value)
 
 
-def test_a_teacher_of_another_vocabulary_is_refused_by_its_tokens(tiny, tmp_path):
+def test_a_teacher_of_another_vocabulary_and_one_without_a_head_that_counts_are_refused(tiny, tmp_path):
     """A teacher of the same size: known ahead where the vocabulary is, else when training begins."""
+    import safetensors.numpy
+
+    teacher = 'objective.distil.teacher'
     other = shutil.copytree(tiny / 'teacher', tmp_path / 'other')
     tokens = (tiny / 'run' / 'vocab' / 'vocab.txt').read_text().split('\n')
     tokens[20], tokens[21] = tokens[21], tokens[20]
@@ -202,31 +205,26 @@ def test_a_teacher_of_another_vocabulary_is_refused_by_its_tokens(tiny, tmp_path
     said = r'other: the teacher has another vocabulary \(300 tokens, and 300 here; .* id 20\)'
     ahead = {'vocab.kind': 'file', 'vocab.file': tiny / 'run' / 'vocab' / 'vocab.txt'}
     check(opened(tiny, **ahead))
-    late = opened(tiny, **{'objective.distil.teacher': other})
-    architecture, params, _ = load_folder(late.folder('surgery') / 'model')
-    words = subwords.load(late.folder('vocab'))
-    for begin in (
-        lambda: check(opened(tiny, **ahead, **{'objective.distil.teacher': other})),
-        lambda: make_objective(late.config, architecture, words, 64, make_mesh(1), print).frozen(params),
-    ):
-        with pytest.raises(InputError, match=said):
-            begin()
-
-
-def test_a_teacher_without_a_head_is_refused_where_its_softmax_counts(tiny, tmp_path):
-    import safetensors.numpy
-
     bare = shutil.copytree(tiny / 'teacher', tmp_path / 'bare')
     tensors = safetensors.numpy.load_file(bare / 'model.safetensors')
     kept = {name: x for name, x in tensors.items() if not name.startswith('lm_head')}
     safetensors.numpy.save_file(kept, bare / 'model.safetensors')
-    run = opened(tiny, **{'objective.distil.teacher': bare})
-    architecture, params, _ = load_folder(run.folder('surgery') / 'model')
-    words = subwords.load(run.folder('vocab'))
-    with pytest.raises(InputError, match='bare: the teacher has no head of a masked language model'):
-        make_objective(run.config, architecture, words, 64, make_mesh(1), print).frozen(params)
-    run = opened(tiny, **{'objective.distil.teacher': bare, 'objective.distil.weights': '1,0,1'})
-    assert make_objective(run.config, architecture, words, 64, make_mesh(1), print).frozen(params)
+
+    def frozen(**changes):
+        run = opened(tiny, **changes)
+        architecture, params, _ = load_folder(run.folder('surgery') / 'model')
+        words = subwords.load(run.folder('vocab'))
+        return make_objective(run.config, architecture, words, 64, make_mesh(1), print).frozen(params)
+
+    no_head = 'bare: the teacher has no head of a masked language model'
+    for begin, given, message in (
+        (lambda **changes: check(opened(tiny, **changes)), {**ahead, teacher: other}, said),
+        (frozen, {teacher: other}, said),
+        (frozen, {teacher: bare}, no_head),
+    ):
+        with pytest.raises(InputError, match=message):
+            begin(**given)
+    assert frozen(**{teacher: bare, 'objective.distil.weights': '1,0,1'})
 
 
 def test_the_teacher_is_among_the_files_that_decide(tiny):

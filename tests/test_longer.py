@@ -107,13 +107,6 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize('flaw', WRONG)
-def test_what_a_source_cannot_have_is_refused(flaw: str) -> None:
-    family, settings, message = WRONG[flaw]
-    with pytest.raises(ConfigError, match=message):
-        lengthened(Longer(**settings), FAMILIES.load(family)(120, 16, 2, 2, 24, 36))
-
-
 UNFIT = {
     'no factor': (
         {'rope_type': 'yarn'},
@@ -125,13 +118,14 @@ UNFIT = {
 }
 
 
-@pytest.mark.parametrize('flaw', UNFIT)
-def test_settings_that_do_not_go_together_are_refused(flaw: str) -> None:
-    given, message = UNFIT[flaw]
+@pytest.mark.parametrize('flaw', [*WRONG, *UNFIT])
+def test_what_a_source_cannot_have_and_what_does_not_go_together_is_refused(flaw: str) -> None:
+    *family, given, message = WRONG.get(flaw) or UNFIT[flaw]
     config = defaults()
     config.surgery.longer.update(given)
+    source = [FAMILIES.load(name)(120, 16, 2, 2, 24, 36) for name in family]
     with pytest.raises(ConfigError, match=message):
-        Experiment.from_config(config)
+        lengthened(Longer(**given), *source) if source else Experiment.from_config(config)
 
 
 def test_shares_of_two_rows_add_up_to_one() -> None:

@@ -169,23 +169,22 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize('lines', WRONG)
-def test_a_file_of_weights_that_is_malformed_or_missing_is_refused(monkeypatch, tmp_path, lines):
+def test_weights_that_are_malformed_or_missing_or_of_no_token_are_refused(monkeypatch, tmp_path):
     file = tmp_path / 'weights.tsv'
-    if lines is not None:
-        file.write_text(lines)
     monkeypatch.setitem(units.MASKINGS, 'own', Strategy(whole_words, words=1, weights=WordWeights(file=file)))
-    with pytest.raises(InputError, match=WRONG[lines]):
+
+    def read(lines):
+        file.unlink(missing_ok=True) if lines is None else file.write_text(lines)
         units.weight_files(['own'])
 
-
-def test_weights_of_tokens_that_no_vocabulary_has_are_refused():
-    for weights, error, message in (
-        ({'absent': 0}, InputError, r'none of its 1 tokens \(absent \.\.\.\) is in the vocabulary'),
-        ({'dose': -1}, ValueError, 'weight -1'),
+    absent = r'none of its 1 tokens \(absent \.\.\.\) is in the vocabulary'
+    for act, given, error, message in (
+        *((read, lines, InputError, message) for lines, message in WRONG.items()),
+        (TokenWeights({'absent': 0}).of, SUBWORDS, InputError, absent),
+        (TokenWeights({'dose': -1}).of, SUBWORDS, ValueError, 'weight -1'),
     ):
         with pytest.raises(error, match=message):
-            TokenWeights(weights).of(SUBWORDS)
+            act(given)
 
 
 def test_words_are_weighed_alike_in_numpy_and_on_a_device():

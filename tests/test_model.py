@@ -1418,23 +1418,22 @@ def load_folder_of_shards(folder):
 
 def test_names_of_a_module_that_held_the_model_are_told_for_every_family(model_folder):
     """transformers tells them too, for the families that are not computed here; a table of another family is none."""
+    check, refused = tensors.check_family, []
     for family, architecture in SMALL.items():
         names = [*map(architecture.tensor_name, architecture.shapes())]
-        tensors.check_family(names, architecture, 'x')
-        refused = [(r"x: its names begin with 'model\.'", [f'model.{name}' for name in names], architecture)]
+        check(names, architecture, 'x')
+        begun = [f'model.{name}' for name in names]
+        refused.append((r"x: its names begin with 'model\.'", check, begun, architecture, 'x'))
         said = f'a tensor of .*{architecture.title}.*, but model_type'
         table = architecture.tensor_name(architecture.table)
-        for other in set(SMALL) - {family}:
-            if (
-                SMALL[other].tensor_name(SMALL[other].table) != table
-            ):  # else only their heads have other names
-                refused.append((said, names, SMALL[other]))
-        for message, given, taken_for in refused:
-            with pytest.raises(InputError, match=message):
-                tensors.check_family(given, taken_for, 'x')
+        for other in set(SMALL) - {family}:  # of one name of the table, only their heads have other names
+            if SMALL[other].tensor_name(SMALL[other].table) != table:
+                refused.append((said, check, names, SMALL[other], 'x'))
     edit_state(model_folder, lambda s: renamed(s, lambda name: f'module.{name}'))
-    with pytest.raises(InputError, match=r"its names begin with 'module\.'"):
-        load_weights(model_folder, 'AutoModelForMaskedLM')
+    load = functools.partial(load_weights, model_folder, 'AutoModelForMaskedLM')
+    for message, check, *given in (*refused, (r"its names begin with 'module\.'", load)):
+        with pytest.raises(InputError, match=message):
+            check(*given)
 
 
 def test_a_tokenizer_that_does_not_fit_is_refused(tmp_path, params, tokenizer_folder):

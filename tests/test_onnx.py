@@ -17,7 +17,6 @@ from toy_sets import DRUGS, OTHER, TYPES, load_tagger, save_encoder, save_set, s
 import bioptimus_jax as bx
 from bioptimus_jax.cli.main import BAD_INPUT, USAGE, main
 from bioptimus_jax.cli.push import parcel
-from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetuning.cells import Cell, run_cell
 from bioptimus_jax.finetuning.finished import read_cell
 from bioptimus_jax.finetuning.kept import Reads
@@ -402,21 +401,21 @@ def test_bad_input_is_one_line(tiny, onnx, tmp_path, capsys, monkeypatch):
     refused(capsys, BAD_INPUT, message, str(tmp_path / 'kept'), onnx_form, to)
     (tmp_path / 'kept' / 'ensemble.json').write_text('{}')
     refused(capsys, BAD_INPUT, r'holds several models, and', str(tmp_path / 'kept'), onnx_form, to)
-    with pytest.raises(
-        InputError, match=r'kept: holds no weights .*; its encoder is in .*kept/encoder: give that'
-    ):
-        bx.embed(tmp_path / 'kept', ['a'])
     damaged = tmp_path / 'damaged'
     damaged.mkdir()
     for file in onnx.iterdir():
         (damaged / file.name).write_bytes(file.read_bytes())
-    for name, text, message in (
-        ('model.onnx', 'nothing', r'model\.onnx: onnxruntime cannot read it .*export it again'),
-        ('onnx.json', '{"inputs": 3}', r"onnx\.json: is damaged \(without the key 'hf_class'\)"),
+    encoder = r'kept: holds no weights .*; its encoder is in .*kept/encoder: give that'
+    unread = r'model\.onnx: onnxruntime cannot read it .*export it again'
+    lacks = r"onnx\.json: is damaged \(without the key 'hf_class'\)"
+    for act, name, text, message in (
+        (bx.embed, 'kept/ensemble.json', '{}', encoder),
+        (bx.predict, 'damaged/model.onnx', 'nothing', unread),
+        (bx.predict, 'damaged/onnx.json', '{"inputs": 3}', lacks),
     ):
-        (damaged / name).write_text(text)
+        (tmp_path / name).write_text(text)
         with pytest.raises(bx.InputError, match=message):
-            bx.predict(damaged, ['a [MASK]'])
+            act((tmp_path / name).parent, ['a [MASK]'])
     found = session.importlib.util.find_spec
     monkeypatch.setattr(
         session.importlib.util, 'find_spec', lambda n: found(n) if n != 'onnxscript' else None

@@ -320,23 +320,21 @@ def test_a_family_in_a_file_runs_from_a_source_to_an_export(run, source, case):
     assert f'- {case.family}\n' in card
 
 
-def test_a_family_without_a_file_is_refused_with_those_that_there_are(tmp_path, ernie):
+def test_a_family_that_is_not_there_is_refused_with_those_that_there_are(tmp_path, ernie):
+    """A file names one, and so does the configuration, for a model without a source."""
     (tmp_path / 'config.json').write_text('{"model_type": "bart"}')
-    known = ', '.join(f'"{name}"' for name in FAMILIES)
-    with pytest.raises(InputError, match=f"model_type is 'bart'; only {known} can be read"):
-        read_architecture(tmp_path)
-
-
-def test_a_model_without_a_source_is_of_the_family_of_the_configuration(ernie):
     assert type(own_architecture(Model(), 100)) is Bert
     assert type(own_architecture(Model(family='ernie'), 100)) is ernie
     settings = config.defaults()
     settings.model.family = 'nothing'
-    with pytest.raises(
-        ConfigError,
-        match=f"config.model.family: plug-in 'nothing' is not installed.*; there are {', '.join(FAMILIES)}",
+    known, there = ', '.join(f'"{name}"' for name in FAMILIES), ', '.join(FAMILIES)
+    missing = f"config.model.family: plug-in 'nothing' is not installed.*; there are {there}"
+    for act, given, error, said in (
+        (read_architecture, tmp_path, InputError, f"model_type is 'bart'; only {known} can be read"),
+        (Experiment.from_config, settings, ConfigError, missing),
     ):
-        Experiment.from_config(settings)
+        with pytest.raises(error, match=said):
+            act(given)
 
 
 def test_families_are_listed_without_being_imported():

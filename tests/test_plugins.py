@@ -222,9 +222,13 @@ def test_a_set_describes_itself_and_what_is_wrong_with_that_is_one_line(tmp_path
     def read(**changes):
         said = {'texts': ['text'], 'answer': 'topics', 'several': True, **changes}
         (folder / 'set.json').write_text(json.dumps({k: v for k, v in said.items() if v is not None}))
-        chosen = set_at(folder)
-        learned = task_for(chosen)
+        learned = task_for(chosen := set_at(folder))
         return learned, learned.read(chosen), chosen
+
+    def refused(said, act=read, **changes):
+        with pytest.raises(InputError, match=said) as error:
+            act(**changes)
+        assert '\n' not in str(error.value)
 
     learned, dataset, chosen = read(
         name='id', document='d.*', measures=['micro_f1', 'macro_f1', 'example_f1']
@@ -258,9 +262,7 @@ def test_a_set_describes_itself_and_what_is_wrong_with_that_is_one_line(tmp_path
         ({'name': 'none'}, r"train.jsonl:1: has no 'none'; it has text, topics, id"),
         ({'answer': 3}, 'has columns or keys with names, and none is 3'),
     ):
-        with pytest.raises(InputError, match=said) as error:
-            read(**changes)
-        assert '\n' not in str(error.value)
+        refused(said, **changes)
     for split, header in (('train', 'x\ty'), ('devel', 'x\ty'), ('test', 'y\tx')):
         (folder / f'{split}.jsonl').unlink()
         (folder / f'{split}.tsv').write_text(f'{header}\na text\tyes\nother text\tno\n')
@@ -273,13 +275,11 @@ def test_a_set_describes_itself_and_what_is_wrong_with_that_is_one_line(tmp_path
         ('test', rows, {**named, 'texts': ['z']}, r"texts: no column 'z'; there are x, y"),
     ):
         (folder / f'{split}.tsv').write_text(text)
-        with pytest.raises(InputError, match=said):
-            read(**changes)
+        refused(said, **changes)
     assert read(**named)[1].labels == ('no', 'yes')
     (tmp_path / 'gad').mkdir()
     (tmp_path / 'gad' / 'set.json').write_text(json.dumps({'texts': [1], 'answer': 2, 'labels': ['a', 'b']}))
-    with pytest.raises(InputError, match=r'set\.json: gad is a public set'):
-        set_at(tmp_path / 'gad')
+    refused(r'set\.json: gad is a public set', lambda: set_at(tmp_path / 'gad'))
 
 
 def test_verbs_without_a_config_and_help_know_plug_ins(tmp_path):

@@ -465,17 +465,15 @@ def test_a_source_that_the_vocabulary_was_not_made_beside_is_refused(tmp_path):
             *([*SPECIAL, 'drug', 'drugs'], 'averaged_input', {'vocab__lowercase': False}),
             *(ConfigError, r'config\.vocab\.lowercase: is False, but the source'),
         ),
+        (
+            *([*SPECIAL, 'drugs'], 'contextualized', {'found': [('drug', 'the drug', 4, 8, 0)]}),
+            *(InputError, "'drug' is not new"),
+        ),
     ],
 )
 def test_what_does_not_fit_the_source_is_refused(tokens, strategy, changes, error, message, tmp_path):
     with pytest.raises(error, match=message):
         built(make_run(tmp_path, make_source(OLD), tokens, surgery__strategy=strategy, **changes))
-
-
-def test_contexts_of_another_vocabulary_are_refused(tmp_path):
-    run = make_run(tmp_path, make_source(OLD), [*SPECIAL, 'drugs'], [('drug', 'the drug', 4, 8, 0)])
-    with pytest.raises(InputError, match="'drug' is not new"):
-        built(run)
 
 
 def test_uniform_takes_the_sentences_of_lowest_rank():
