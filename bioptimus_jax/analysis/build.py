@@ -22,6 +22,7 @@ from bioptimus_jax.analysis.config import HasAnalysis
 from bioptimus_jax.analysis.entities import compare_on_entities, entity_files, measured_sets
 from bioptimus_jax.analysis.new_tokens import ByToken, NewTokens
 from bioptimus_jax.analysis.sentence_vectors import MeasuredTexts, files_of_pairs
+from bioptimus_jax.corpus.config import HOLD_OUT_MORE
 from bioptimus_jax.corpus.documents import Document, document_key, open_documents
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.hosts.devices import present
@@ -259,8 +260,5 @@ def _passages(
         max_pieces=min(e.rows.max_document_pieces, longest),
     )
     if not found:
-        raise InputError(
-            f'{corpus}: its held-out documents have no word to hide; raise config.corpus.heldout_fraction, and '
-            'repeat `bioptimus run` with --replace, which makes anew what depends on it'
-        )
+        raise InputError(f'{corpus}: its held-out documents have no word to hide; {HOLD_OUT_MORE}')
     return found

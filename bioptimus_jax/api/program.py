@@ -71,10 +71,8 @@ def run_verb(verb: str, place: Path, run: Path, config: str, shows: Shows) -> No
     try:
         run_program([verb, f'--config={given / CONFIG}', f'--workdir={run}'], shows)
     except (ConfigError, InputError):
-        if new and not begun(run):
-            shutil.rmtree(run)
-        elif not begun(run):
-            _take_away(place / GIVEN, run)
+        if not begun(run):
+            shutil.rmtree(run) if new else _take_away(place / GIVEN, run)
         raise
 
 
@@ -89,12 +87,9 @@ def check_same(place: Path, run: Path) -> None:
         return
     new, there = _files(place), _files(run / GIVEN)
     folders = {name.parent for name in new if len(name.parts) > 1}
+    both = [name for name in new if name in there and name.suffix != '.py']
     others = [name for name in there if name.parent in folders and name not in new]
-    others += [
-        name
-        for name in new
-        if name in there and name.suffix != '.py' and sha256(run / GIVEN / name) != sha256(place / name)
-    ]
+    others += [name for name in both if sha256(run / GIVEN / name) != sha256(place / name)]
     if others:
         raise ConfigError(
             f'{run}: was started with another {others[0].parts[0].partition(".")[0]}; choose another workdir'
@@ -114,10 +109,8 @@ def _bring(place: Path, run: Path) -> None:
 def _take_away(place: Path, run: Path) -> None:
     """Remove from the run folder what is called as what is given, folders as a whole; what others put there stays."""
     given = run / GIVEN
-    for name in {
-        '__pycache__',
-        *(name.parts[0] for name in _files(place)),
-    }:  # Python keeps a cache of config.py
+    cache = '__pycache__'  # of the config file
+    for name in {cache, *(name.parts[0] for name in _files(place))}:
         if (given / name).is_dir():
             shutil.rmtree(given / name)
         (given / name).unlink(missing_ok=True)

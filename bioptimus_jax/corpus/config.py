@@ -167,6 +167,10 @@ class Corpus:
     content: Content = section(Content)
 
 
+HOLD_OUT_MORE = 'raise config.corpus.heldout_fraction, and repeat `bioptimus run` with --replace'
+"""What to do where too little is held out."""
+
+
 def enough_held_out(documents: float) -> float:
     """The share of so many documents to hold out: of few more than usual, for a loss that says something."""
     return min(max(HELD_OUT / max(documents, 1), Corpus.heldout_fraction), 0.5)

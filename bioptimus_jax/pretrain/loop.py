@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 
+from bioptimus_jax.corpus.config import HOLD_OUT_MORE
 from bioptimus_jax.errors import InputError, Paused, Stopped
 from bioptimus_jax.hosts.devices import present
 from bioptimus_jax.model.config import INITIAL
@@ -277,10 +278,7 @@ def _heldout_rows(folder: Path) -> Rows:
     """The rows that phases are judged, and may be ended, by. Raises InputError before a step is taken without any."""
     heldout = Rows(folder, 'heldout')
     if not len(heldout):
-        raise InputError(
-            f'{folder}: no held-out rows to evaluate on; raise config.corpus.heldout_fraction, and repeat '
-            '`bioptimus run` with --replace, which makes anew what depends on it'
-        )
+        raise InputError(f'{folder}: no held-out rows to evaluate on; {HOLD_OUT_MORE}')
     return heldout
 
 

@@ -165,10 +165,11 @@ def _tokens_or(text: str, running: re.Pattern[str], by_hyphens: bool) -> list[li
     Most marks of a line tell which it is, or those of the whole text where they do not.
     """
     plain = text.replace('\0', ' ')
-    whole = _leaning(plain, ALONE, ATTACHED) or _leaning_of_words(plain, by_hyphens)
+    of_lines = [(line, _leaning(line, ALONE, ATTACHED)) for line in plain.split('\n')]
+    whole = sum(leaning for _, leaning in of_lines) or _leaning_of_words(plain, by_hyphens)
     found, start = [], 0
-    for line in plain.split('\n'):
-        is_running = (_leaning(line, ALONE, ATTACHED) or whole) > 0
+    for line, leaning in of_lines:
+        is_running = (leaning or whole) > 0
         inside = _in_sentences(line, *((split_sentences, running) if is_running else (_lines, SPACED)))
         found += [[(start + a, start + b) for a, b in words] for words in inside]
         start += len(line) + 1
