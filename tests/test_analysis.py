@@ -577,7 +577,7 @@ def test_stage_scores_the_frozen_states_of_every_model_and_snapshot(run, tmp_pat
     finetune = Finetune(folder=str(tmp_path / 'ner'), datasets=('drugs', 'drugs-merged'))
     without = dataclasses.replace(run.config, finetune=finetune)
     e = dataclasses.replace(without, analysis=dataclasses.replace(without.analysis, frozen_sentences=100))
-    counts = build.build(Run(run.workdir, e, quiet=True), tmp_path)
+    counts = build.build(Run(run.workdir, e, quiet=True), tmp_path).counts
     found = json.loads((tmp_path / 'frozen.json').read_text())
     models = ['source', 'initial', '0.1', '0.2', '0.1@50']
     assert [(r['model'], r['set']) for r in found] == [
@@ -593,7 +593,7 @@ def test_stage_scores_the_frozen_states_of_every_model_and_snapshot(run, tmp_pat
     assert snapshot['mask'] == cloze_of['0.1']['mask']
     assert snapshot['nats_per_word'] != cloze_of['0.1']['nats_per_word'] > 0
     assert list(cloze_of) == models[:4]
-    assert (counts['models'], counts['snapshots'], counts['frozen_sets']) == (4, 1, 2)
+    assert (counts.models, counts.snapshots, counts.frozen_sets) == (4, 1, 2)
     (tmp_path / 'without').mkdir()
     build.build(Run(run.workdir, without, quiet=True), tmp_path / 'without')
     assert not (tmp_path / 'without' / 'frozen.json').exists()

@@ -133,7 +133,7 @@ def test_sample_is_the_bottom_k_with_right_spans(
     known, new = known_and_new
     repeated = [dataclasses.replace(d, id=f'copy-{d.id}') for d in DOCUMENTS[:20]]
     run = make_run(tmp_path, DOCUMENTS + repeated, known_and_new=known_and_new)
-    counts = contexts.build(run, tmp_path / 'contexts')
+    counts = contexts.build(run, tmp_path / 'contexts').counts
     found = contexts.load_contexts(tmp_path / 'contexts')
     by_token: dict[str, list[str]] = {token: [] for token in new}
     for i, token in enumerate(found.tokens):
@@ -146,11 +146,11 @@ def test_sample_is_the_bottom_k_with_right_spans(
     assert len(set(found.sentences)) == len(found.sentences), 'each is encoded once, whatever it serves'
     for begins in (True, False):
         assert any(known.kind.begins(token) is begins and by_token[token] for token in new)
-    assert counts['tokens'] == len(new)
-    assert counts['tokens_without'] + counts['tokens_with_some'] + counts['tokens_with_all'] == len(new)
-    assert counts['occurrences'] == len(found.tokens)
-    assert counts['not_located'] == 0
-    assert counts['sentences'] == len(found.sentences) == len(set(found.sentence.tolist()))
+    assert counts.tokens == len(new)
+    assert counts.tokens_without + counts.tokens_with_some + counts.tokens_with_all == len(new)
+    assert counts.occurrences == len(found.tokens)
+    assert counts.not_located == 0
+    assert counts.sentences == len(found.sentences) == len(set(found.sentence.tolist()))
 
 
 def test_documents_and_numbers_lead_back_to_the_corpus(tmp_path: Path) -> None:
@@ -438,7 +438,7 @@ def test_nothing_to_find_gives_empty_tables(tmp_path: Path, capsys: pytest.Captu
     run = make_run(tmp_path, DOCUMENTS)
     run.console.quiet = False
     (tmp_path / 'vocab' / 'new_tokens.txt').write_text('', 'utf-8')
-    assert contexts.build(run, tmp_path / 'contexts')['occurrences'] == 0
+    assert contexts.build(run, tmp_path / 'contexts').counts.occurrences == 0
     assert 'nothing to look for, the vocabulary has no token' in capsys.readouterr().out
     found = contexts.load_contexts(tmp_path / 'contexts')
     assert found.sentences == found.tokens == []

@@ -291,11 +291,11 @@ def test_stage_exports_finished_phases_says_what_is_missing_and_goes_on(
     assert sorted(p.name for p in folder.iterdir()) == ['0.1', '0.2']
     finished += ['0.3', '0.4']
     write_json(run.workdir / 'pretrain' / 'manifest.json', {'stage': 'pretrain', 'metrics': 'of other lines'})
-    counts = export.build(run, folder)
+    counts = export.build(run, folder).counts
     assert sum('metrics.jsonl does not hold the lines that pretrain wrote' in line for line in lines) == 1
     assert loaded == ['0.1', '0.2', '0.3', '0.4']  # each once: the first two were kept
-    assert counts['phases'] == finished
-    assert max(measured['logits'] for measured in counts['gate'].values()) < 1e-4
+    assert counts.phases == tuple(finished)
+    assert max(measured['logits'] for measured in counts.gate.values()) < 1e-4
 
 
 def recorded(workdir, source, **changes):
@@ -664,7 +664,7 @@ def test_another_card_does_not_change_what_later_stages_read(tmp_path, monkeypat
         else:
             monkeypatch.setattr(export, '_heldout_texts', lambda corpus: [])
         written(run.workdir / 'surgery' / 'model', params, tokenizer_folder)
-        digests.append(export.build(run, run.workdir / 'export')['content'])
+        digests.append(export.build(run, run.workdir / 'export').content)
     cards = [(tmp_path / n / 'export' / '0.1' / 'README.md').read_text() for n in '01']
     assert cards[0] != cards[1]
     assert digests[0] == digests[1]

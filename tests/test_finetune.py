@@ -311,13 +311,13 @@ def test_results_do_not_depend_on_workers_and_finished_cells_are_kept(tiny_bert,
     times = {p: p.stat().st_mtime_ns for p in folder.glob('*/*/*/*/scores.json')}
     (cell / 'scores.json').unlink()
     again = stage.build(run, folder)
-    assert again['content'] == counts[0]['content']
-    assert again['kept'] == 1
+    assert again.content == counts[0]['content']
+    assert again.counts.kept == 1
     kept = [p for p, t in times.items() if p.stat().st_mtime_ns == t]
     assert [p.parents[2].name for p in kept] == ['two']
     # other settings: nothing is taken for finished
     changed = Run(run.workdir, experiment(toy_sets, tiny_bert, 1, weight_decay=0.0), quiet=True)
-    assert stage.build(changed, folder)['kept'] == 0
+    assert stage.build(changed, folder).counts.kept == 0
 
 
 def test_cells_on_a_cluster_are_those_of_one_process_though_a_worker_is_killed(
@@ -590,8 +590,8 @@ def test_settings_are_cells_of_their_own_and_the_stage_says_what_they_gave(
     run = Run(tmp_path, dataclasses.replace(e, finetune=two))
     folder = run.workdir / 'finetune'
     folder.mkdir()
-    counts = stage.build(run, folder)
-    assert (counts['cells'], counts['kept']) == (4, 0)
+    counts = stage.build(run, folder).counts
+    assert (counts.cells, counts.kept) == (4, 0)
     out = capsys.readouterr().out
     name = name_of(str(tiny_bert))
     # Within an epoch it says how many updates are done, and of how many.
@@ -630,7 +630,9 @@ def test_settings_are_cells_of_their_own_and_the_stage_says_what_they_gave(
     more = dataclasses.replace(
         two, settings=('standard', 'frozen', 'crf'), setting={**two.setting, 'crf': {'head': 'crf'}}
     )
-    assert stage.build(Run(tmp_path, dataclasses.replace(e, finetune=more), quiet=True), folder)['kept'] == 4
+    assert (
+        stage.build(Run(tmp_path, dataclasses.replace(e, finetune=more), quiet=True), folder).counts.kept == 4
+    )
 
 
 def _ner(workdir, e, **changes):

@@ -348,8 +348,8 @@ def test_words_are_chosen_from_text_that_has_enough_of_them(run):
 
 def test_stage_measures_the_same_words_in_every_model(run):
     folder = run.workdir / 'analyze'
-    counts = build.build(run, folder)
-    assert counts['geometry_words'] == 30
+    counts = build.build(run, folder).counts
+    assert counts.geometry_words == 30
     records = json.loads((folder / 'geometry.json').read_text())
     assert [r['model'] for r in records] == ['source', 'initial', '0.1', '0.2']
     assert len({r['words']['digest'] for r in records}) == 1

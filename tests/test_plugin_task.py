@@ -166,7 +166,7 @@ def test_a_task_in_one_file_goes_through_the_whole_stage(topics, models, sets, t
     copy = shutil.copytree(run.workdir, tmp_path / 'copy') / 'finetune'
     (copy / 'a' / 'topic' / 'standard' / 'seed-0' / 'scores.json').unlink()
     again = build(Run(copy.parent, e, quiet=True), copy)
-    assert (again['kept'], again['content']) == (7, first.content)
+    assert (again.counts.kept, again.content) == (7, first.content)
     # The page shows both, and the score by its name.
     execute(run, STAGES['report'])
     page = (run.workdir / 'report' / 'index.html').read_text('utf-8')

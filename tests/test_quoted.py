@@ -203,8 +203,8 @@ def test_rows_hold_no_special_token_of_a_text_and_say_how_many_are_text(tmp_path
     texts = ['no mask in it', 'in it, [MASK] [mask]', 'peripheral arterial disease [PAD]']
     run = run_of(tmp_path, [texts[n < 147] for n in range(344)] + texts[2:])
     (tmp_path / 'rows').mkdir()
-    counts = rows.build(run, tmp_path / 'rows')
-    assert counts['train']['special_tokens_quoted'] == 148
+    counts = rows.build(run, tmp_path / 'rows').counts
+    assert counts.train.special_tokens_quoted == 148
     assert ', 148 special tokens written in texts, read as text' in capsys.readouterr().out
     known, read = subwords.load(tmp_path / 'vocab'), Rows(tmp_path / 'rows', 'train')
     batch = read.read(np.arange(len(read)))

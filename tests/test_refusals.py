@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from toy_commands import call, stamps
-from toy_stages import experiment, make_stage
+from toy_stages import NOTHING_COUNTED, experiment, make_stage
 
 from bioptimus_jax.cli import main as cli
 from bioptimus_jax.cli.command import all_verbs
@@ -573,7 +573,7 @@ def test_memory_that_is_not_there_names_the_key(allocate, tmp_path):
 
     def build(run, folder):
         allocate()
-        return {}
+        return NOTHING_COUNTED
 
     stage = make_stage(build, memory='lower config.some.key')
     if allocate is list:
@@ -654,7 +654,7 @@ except OSError as error:
 def test_every_stage_that_computes_says_on_what(tmp_path, capsys):
     def build(run, folder):
         run.computes('corpus', str(devices.present()), mesh='data 8', attention='xla')
-        return {}
+        return NOTHING_COUNTED
 
     manifest = execute(Run(tmp_path, experiment()), make_stage(build))
     assert manifest.computed == {'on': '8 cpu devices', 'mesh': 'data 8', 'attention': 'xla'}

@@ -547,8 +547,8 @@ def test_empty_run_has_a_page_too(tmp_path):
     run = Run(tmp_path / 'empty', Experiment(), quiet=True)
     card = run.workdir / 'report' / 'cards' / '0.1.md'
     write_json(card, 'scores of an earlier configuration')
-    counts = page.build(run, run.workdir / 'report')
-    assert counts['figures'] == 0
+    counts = page.build(run, run.workdir / 'report').counts
+    assert counts.figures == 0
     assert not card.exists(), 'the model is not scored any more'
     assert (run.workdir / 'report' / 'tables.md').read_text().count('has not been run') >= 4
 

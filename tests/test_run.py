@@ -14,7 +14,7 @@ import types
 from pathlib import Path
 
 import pytest
-from toy_stages import CALLS, count_to_three, experiment, make_stage
+from toy_stages import CALLS, NOTHING_COUNTED, count_to_three, experiment, make_stage
 
 from bioptimus_jax.config.fields import default_of
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
@@ -277,7 +277,7 @@ def test_files_are_compared_once_and_cards_and_checkpoints_not(tmp_path, monkeyp
         for name in ('large.bin', '0.1/README.md', 'checkpoints/10/state'):
             with atomic(folder / name, 'wb') as file:
                 file.write(bytes(files.REMEMBERED_BYTES if name == 'large.bin' else 1))
-        return {}
+        return NOTHING_COUNTED
 
     execute(Run(tmp_path, experiment(), quiet=True), make_stage(build))
     (tmp_path / 'corpus' / '0.1' / 'README.md').write_text('of my own')
@@ -376,7 +376,7 @@ def test_a_stage_of_a_base_run_that_grows_is_copied_with_its_lines(tmp_path):
             if error:
                 (into / 'more.txt').write_text('more')
                 raise error
-            return {}
+            return NOTHING_COUNTED
 
         stage = make_stage(build, changeable_keys=('min_words',), lines=('clock',))
         run = Run(folder, experiment(corpus__min_words=words, **more), quiet=True)
@@ -579,7 +579,7 @@ def test_metrics_of_steps_after_the_one_that_a_stage_goes_on_from_are_lost(tmp_p
 def test_two_processes_cannot_work_on_one_stage(tmp_path):
     def nested(run, folder):
         execute(Run(tmp_path, experiment(), quiet=True), make_stage())
-        return {}
+        return NOTHING_COUNTED
 
     with pytest.raises(ConfigError, match='another process'):
         execute(Run(tmp_path, experiment(), quiet=True), make_stage(nested))

@@ -1024,7 +1024,7 @@ def test_the_stage_learns_scores_and_shows_all_of_them(models, sets, tmp_path, c
 
     # Cells that are finished are read as they were written, with every measure of their set.
     results = (folder / 'results.jsonl').read_bytes()
-    assert stage.build(run, folder)['kept'] == 16
+    assert stage.build(run, folder).counts.kept == 16
     assert (folder / 'results.jsonl').read_bytes() == results
     assert of_one['test'].keys() == {DEFAULT, 'spearman'}
     assert of_one['test'][DEFAULT]['median'] == pytest.approx(of_one['test'][DEFAULT]['mean'])  # of two

@@ -391,18 +391,17 @@ def change(run: Run, **values: object) -> Run:
 
 def test_stage_trains_and_compares(run: Run, tmp_path: Path) -> None:
     folder = run.workdir / 'vocab'
-    counts = build.build(run, folder)
+    counts = build.build(run, folder).counts
     tokens = subwords.load(folder).tokens
     assert tokens == wordpiece.train(TEXTS, SMALL)
     source = subwords.load(tmp_path / 'source').tokens
     assert build.read_new_tokens(folder) == [t for t in tokens if t not in source]
-    assert counts == {
+    assert counts.json() == {
         'size': len(tokens),
         'kept': len(set(tokens) & set(source)),
         'new': len(set(tokens) - set(source)),
         'lost': len(set(source) - set(tokens)),
         'words_counted': sum(wordpiece.KIND.count_words(TEXTS, True).values()),
-        'content': counts['content'],
     }
     assert json.loads((folder / 'tokenizer_config.json').read_text('utf-8'))['model_max_length'] == 77
     assert build.external_inputs(run.config)[0] == tmp_path / 'source' / 'tokenizer.json'
@@ -410,14 +409,14 @@ def test_stage_trains_and_compares(run: Run, tmp_path: Path) -> None:
 
 def test_stage_keeps_the_source_or_takes_a_file(run: Run, tmp_path: Path) -> None:
     folder = run.workdir / 'vocab'
-    assert build.build(change(run, kind='source'), folder)['new'] == 0
+    assert build.build(change(run, kind='source'), folder).counts.new == 0
     assert (folder / 'vocab.txt').read_bytes() == (tmp_path / 'source' / 'vocab.txt').read_bytes()
     assert (folder / 'tokenizer.json').read_bytes() == (tmp_path / 'source' / 'tokenizer.json').read_bytes()
     assert build.read_new_tokens(folder) == []
     given = tmp_path / 'vocab.txt'
     given.write_text('\n'.join([*wordpiece.SPECIAL_TOKENS, 'zebra', 'the']) + '\n', 'utf-8')
     with_file = change(run, kind='file', file=str(given))
-    assert build.build(with_file, folder)['size'] == 7
+    assert build.build(with_file, folder).counts.size == 7
     assert 'zebra' in build.read_new_tokens(folder)
     assert given in build.external_inputs(with_file.config)
 
@@ -464,13 +463,13 @@ def test_stage_takes_a_tokenizer_with_its_added_tokens(run: Run, tmp_path: Path)
     given.save(tmp_path / 'given', 77)
     for place in ('given', 'given/tokenizer.json'):
         with_file = change(run, kind='file', file=str(tmp_path / place))
-        assert build.build(with_file, run.workdir / 'vocab')['new'] == 4
+        assert build.build(with_file, run.workdir / 'vocab').counts.new == 4
         made = subwords.load(run.workdir / 'vocab')
         assert made.tokenizer.encode(text).ids == expected
         assert not set(made.drawn_N) & {made.tokens.index(token) for token in ('[E1]', '[/E1]')}
     trained = change(run, kind='train')
     trained = Run(run.workdir, dataclasses.replace(trained.config, source=Source(str(tmp_path / 'given'))))
-    assert build.build(trained, run.workdir / 'vocab')['size'] <= SMALL.size
+    assert build.build(trained, run.workdir / 'vocab').counts.size <= SMALL.size
     made = subwords.load(run.workdir / 'vocab')
     assert made.tokens[-2:] == ['[E1]', '[/E1]']
     assert made.tokenizer.encode('[E1]', add_special_tokens=False).ids == [len(made.tokens) - 2]
@@ -478,13 +477,13 @@ def test_stage_takes_a_tokenizer_with_its_added_tokens(run: Run, tmp_path: Path)
 
 def test_stage_appends_what_is_new_to_the_source(run: Run, tmp_path: Path) -> None:
     folder = run.workdir / 'vocab'
-    counts = build.build(change(run, kind='append'), folder)
+    counts = build.build(change(run, kind='append'), folder).counts
     tokens = subwords.load(folder).tokens
     source = subwords.load(tmp_path / 'source').tokens
     trained = wordpiece.train(TEXTS, SMALL)
     assert tokens[: len(source)] == source
     assert tokens[len(source) :] == build.read_new_tokens(folder) == [t for t in trained if t not in source]
-    assert (counts['kept'], counts['lost']) == (len(source), 0)
+    assert (counts.kept, counts.lost) == (len(source), 0)
 
 
 def test_stage_errors_name_the_key(run: Run) -> None:
@@ -610,12 +609,12 @@ def test_frequency_classes_by_hand() -> None:
 @pytest.mark.parametrize('kind', ['train', 'source'])
 def test_stage_counts_words_of_both_corpora(run: Run, kind: str) -> None:
     folder = run.workdir / 'vocab'
-    alone = build.build(change(run, kind=kind), folder)['content']
+    alone = build.build(change(run, kind=kind), folder).content
     assert 'cross' not in json.loads((folder / 'frequency.json').read_text('utf-8'))
     general = write_general(run.workdir)
     beside = change(run, kind=kind, general=(f'{general}/*.txt',))
     assert build.external_inputs(beside.config)[-2:] == [general / 'a.txt', general / 'b.txt']
-    assert build.build(beside, folder)['content'] == alone, 'later stages do not depend on frequencies'
+    assert build.build(beside, folder).content == alone, 'later stages do not depend on frequencies'
     table = pyarrow.parquet.read_table(folder / 'words.parquet').to_pylist()
     domain = wordpiece.KIND.count_words(TEXTS, True)
     everyday = wordpiece.KIND.count_words(GENERAL.values(), True)

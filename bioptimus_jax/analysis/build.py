@@ -32,7 +32,7 @@ from bioptimus_jax.model.folder import has_sentence_vectors, model_folders
 from bioptimus_jax.model.tensors import load_folder, read_architecture
 from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.records.analysis import DrawnWords, HiddenWords, Shape
-from bioptimus_jax.records.counts import ExportCounts
+from bioptimus_jax.records.counts import AnalysisCounts, ExportCounts, StageResult
 from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.records.record import plain
 from bioptimus_jax.records.surgery import COPIED, TokenRow
@@ -58,7 +58,7 @@ class Candidate:
     snapshot: bool = False
 
 
-def build(run: Run[HasAnalysis], folder: Path) -> dict[str, Any]:
+def build(run: Run[HasAnalysis], folder: Path) -> StageResult:
     """Write cloze.json and geometry.json into `folder`, one record per model; points.json, their words in the plane;
     new_tokens.json and bad_tokens.txt; with a source also similarity.json.
 
@@ -123,16 +123,18 @@ def build(run: Run[HasAnalysis], folder: Path) -> dict[str, Any]:
         write_json(folder / 'snapshots.json', [r['cloze'] for r in on_the_way])
     # Last of all: a kill before it costs no model that is finished.
     shutil.rmtree(folder / PARTS)
-    return {
-        'models': len(records),
-        'documents': len(chosen),
-        'hidden_words': sum(len(p.hidden) for p in chosen),
-        'words': sum(len(p.words) for p in chosen),
-        'geometry_words': len(measured.texts),
-        'vocabularies': len(spellers),
-        **({'snapshots': len(snapshots), 'frozen_sets': len(sets.sentences)} if sets else {}),
-        **({'frozen_seconds': round(sum(r['frozen_seconds'] for r in every), 1)} if sets else {}),
-    }
+    made = AnalysisCounts(
+        models=len(records),
+        documents=len(chosen),
+        hidden_words=sum(len(p.hidden) for p in chosen),
+        words=sum(len(p.words) for p in chosen),
+        geometry_words=len(measured.texts),
+        vocabularies=len(spellers),
+        snapshots=len(snapshots) if sets else None,
+        frozen_sets=len(sets.sentences) if sets else None,
+        frozen_seconds=round(sum(r['frozen_seconds'] for r in every), 1) if sets else None,
+    )
+    return StageResult(made)
 
 
 def _finished(part: Path, exported: str | None) -> dict[str, Any] | None:

@@ -14,7 +14,6 @@ import functools
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +22,7 @@ import numpy as np
 from bioptimus_jax.corpus.documents import Document
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.trees import Params
 from bioptimus_jax.records.analysis import HiddenWords, Words
 from bioptimus_jax.storage.hashing import hash64
 from bioptimus_jax.tokenizer.subwords import Subwords
@@ -155,7 +155,7 @@ Scorer = Callable[[dict[str, np.ndarray]], tuple[np.ndarray, np.ndarray]]
 
 @functools.partial(jax.jit, static_argnums=0)  # compiled once for all models of one shape
 def _score(
-    architecture: Architecture, params: dict[str, Any], batch: dict[str, jax.Array]
+    architecture: Architecture, params: Params, batch: dict[str, jax.Array]
 ) -> tuple[jax.Array, jax.Array]:
     hidden_BxLxD = jnp.asarray(architecture.encode(params, batch))
     hidden_MxD = hidden_BxLxD[batch['rows'], batch['slots']]
@@ -164,7 +164,7 @@ def _score(
     return jax.nn.logsumexp(logits_MxV, axis=1) - target_M, logits_MxV.argmax(axis=1) == batch['targets']
 
 
-def make_scorer(architecture: Architecture, params: dict[str, Any]) -> Scorer:
+def make_scorer(architecture: Architecture, params: Params) -> Scorer:
     """A compiled function from a batch to each slot's negative log-likelihood and whether it is guessed."""
     on_device = jax.device_put(params)
 

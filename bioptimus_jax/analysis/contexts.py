@@ -20,6 +20,7 @@ import numpy as np
 from bioptimus_jax.analysis import cloze
 from bioptimus_jax.corpus.documents import BLOCK, Document, DocumentSource
 from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.trees import Params
 from bioptimus_jax.storage.hashing import hash64
 
 LEAST_COUNT = 5
@@ -181,7 +182,7 @@ def context_vectors(
     chosen: WordPairs,
     speller: cloze.Speller,
     architecture: Architecture,
-    params: dict[str, Any],
+    params: Params,
     on_rows: Callable[[int], None] = lambda rows: None,
 ) -> np.ndarray:
     """Each word's mean last-layer state over its occurrences in unmasked text (and over its pieces), NxD."""
@@ -199,7 +200,7 @@ def context_vectors(
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _states(architecture: Architecture, params: dict[str, Any], batch: dict[str, jax.Array]) -> Any:
+def _states(architecture: Architecture, params: Params, batch: dict[str, jax.Array]) -> Any:
     slots_M = batch['rows'] * batch['tokens'].shape[1] + batch['slots']
     return architecture.encode(params, batch, slots=jnp.asarray(slots_M))
 

@@ -13,7 +13,6 @@ import functools
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +25,7 @@ from bioptimus_jax.finetuning.task import task_for
 from bioptimus_jax.finetuning.texts.task import TextTask
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.pooling import POOLINGS
+from bioptimus_jax.model.trees import Params
 from bioptimus_jax.records.analysis import SentenceVectors, SimilarityOfPairs
 from bioptimus_jax.sets.corpora import NamedSet, chosen_sets, set_files
 from bioptimus_jax.sets.sentences import SPLITS
@@ -73,7 +73,7 @@ class MeasuredTexts:
         model: str,
         subwords: Subwords,
         architecture: Architecture,
-        params: Mapping[str, Any],
+        params: Params,
         on_texts: Callable[[int], None] = lambda texts: None,
     ) -> SentenceVectors:
         """What similarity.json holds of a model."""
@@ -120,7 +120,7 @@ def text_vectors(
     texts: Sequence[str],
     subwords: Subwords,
     architecture: Architecture,
-    params: Mapping[str, Any],
+    params: Params,
     on_texts: Callable[[int], None] = lambda texts: None,
     pooling: str = 'mean',
     window: int = WINDOW,
@@ -158,7 +158,7 @@ def text_vectors(
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def _pooled(
-    architecture: Architecture, pooling: str, params: Mapping[str, Any], batch: Mapping[str, jax.Array]
+    architecture: Architecture, pooling: str, params: Params, batch: Mapping[str, jax.Array]
 ) -> jax.Array:
     states_BxLxD = jnp.asarray(architecture.encode(params, batch))
     used_BxL = (batch['segments'] > 0).astype(jnp.float32)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -10,7 +9,7 @@ from bioptimus_jax.analysis import cloze, contexts, geometry
 from bioptimus_jax.analysis.config import Analysis, HasAnalysis
 from bioptimus_jax.corpus.documents import open_documents
 from bioptimus_jax.model.architecture import Architecture
-from bioptimus_jax.model.trees import flatten
+from bioptimus_jax.model.trees import Params, flatten
 from bioptimus_jax.records.analysis import DrawnWords, Points, ShapeOfWords, WordClass
 from bioptimus_jax.vocab import frequency
 
@@ -48,7 +47,7 @@ def measure(
     chosen: contexts.WordPairs,
     speller: cloze.Speller,
     architecture: Architecture,
-    params: dict[str, Any],
+    params: Params,
     new: frozenset[str],
     e: HasAnalysis,
     on_rows: Callable[[int], None] = lambda rows: None,

@@ -28,6 +28,7 @@ from bioptimus_jax.api.objects import (
 )
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment.stages import STAGES
+from bioptimus_jax.records.counts import StageResult, VocabCounts
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.stage import Stage
@@ -156,7 +157,7 @@ def _check(surgery: Surgery, source: Path, known: Subwords, sentences: bool) -> 
 def _vocabulary_stage(source: Path, positions: int, texts: Sequence[str]) -> Stage:
     """Stage vocab for a vocabulary that is given; words are counted in the texts, if there are any."""
 
-    def build(run: Run, folder: Path) -> dict[str, Any]:
+    def build(run: Run, folder: Path) -> StageResult:
         old, known = tokenizers_of(run.config, source)
         assert known is not None, 'vocab.kind=file'
         known.save(folder, positions)
@@ -166,6 +167,7 @@ def _vocabulary_stage(source: Path, positions: int, texts: Sequence[str]) -> Sta
             frequency.write(folder, counts, {}, 1.0)
         if unreached := unreached_tokens(known, old):
             warnings.warn(unreached_line('new', unreached), stacklevel=2)
-        return {'new': len(write_new_tokens(folder, known, old))}
+        new = write_new_tokens(folder, known, old)
+        return StageResult(VocabCounts(size=len(known.tokens), new=len(new)))
 
     return dataclasses.replace(STAGES['vocab'], needs=lambda run: (), external=lambda e: [], build=build)

@@ -34,7 +34,7 @@ from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.hosts.workers import open_workers
 from bioptimus_jax.progress.console import Console, numbered
 from bioptimus_jax.records.corpus import AuditedDocument, AuditedSentence
-from bioptimus_jax.records.counts import AuditCounts, CorpusCounts
+from bioptimus_jax.records.counts import AuditCounts, CorpusCounts, StageResult
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.shipped import plug_ins
 from bioptimus_jax.storage.files import Checksums, read_json, write_json, write_jsonl
@@ -65,7 +65,7 @@ def external_inputs(experiment: HasCorpus) -> dict[str, Path | str]:
     }
 
 
-def build(run: Run[HasCorpus], folder: Path) -> dict[str, Any]:
+def build(run: Run[HasCorpus], folder: Path) -> StageResult:
     """Write `documents/`, and lists of what was left out by the audit or could not be read; returns counts and the
     digest of the documents in order.
 
@@ -108,7 +108,7 @@ def build(run: Run[HasCorpus], folder: Path) -> dict[str, Any]:
     content = [
         hashlib.sha256(b''.join(shard.contents for shard in written[split])) for split in CORPUS_SPLITS
     ]
-    return {**counts.json(), 'content': hashlib.sha256(b''.join(one.digest() for one in content)).hexdigest()}
+    return StageResult(counts, hashlib.sha256(b''.join(one.digest() for one in content)).hexdigest())
 
 
 def _absolute(settings: Corpus) -> Corpus:

@@ -16,7 +16,7 @@ from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.folder import ABOUT
 from bioptimus_jax.model.lora import Lora
 from bioptimus_jax.model.peft import OF_BASE, Pair, read_adapter, write_adapter
-from bioptimus_jax.model.trees import flatten
+from bioptimus_jax.model.trees import Params, flatten
 from bioptimus_jax.run.manifests import versions
 from bioptimus_jax.storage.files import atomic, json_text, read_json, whole_folder, write_json
 
@@ -51,8 +51,8 @@ class Adapter:
     architecture: Architecture
     lora: Lora
     pairs: Mapping[str, tuple[np.ndarray, np.ndarray]]
-    base: Mapping[str, Any]
-    merged: Mapping[str, Any]
+    base: Params
+    merged: Params
 
 
 def export(folder: Path, adapter: Adapter, about: Mapping[str, Any], base: str) -> dict[str, Any]:

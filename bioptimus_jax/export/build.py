@@ -23,6 +23,7 @@ from bioptimus_jax.model.compute import PLAIN_COMPUTE
 from bioptimus_jax.model.config import phase_of
 from bioptimus_jax.model.folder import ABOUT
 from bioptimus_jax.model.tensors import NOTHING, load_folder, read_architecture, write_folder
+from bioptimus_jax.model.trees import Params
 from bioptimus_jax.model.untouched import untouched_in
 from bioptimus_jax.pretrain import adapter
 from bioptimus_jax.pretrain.checkpoint import load_phase, phase_checksums
@@ -31,6 +32,7 @@ from bioptimus_jax.pretrain.curriculum import finished_phases
 from bioptimus_jax.pretrain.objective import Objective, arrays_of, planned_objective
 from bioptimus_jax.pretrain.programs import architecture_in
 from bioptimus_jax.pretrain.shape import shape_of
+from bioptimus_jax.records.counts import ExportCounts, StageResult
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import MANIFEST, versions
 from bioptimus_jax.storage.files import (
@@ -47,7 +49,7 @@ from bioptimus_jax.surgery.made import made_in
 TEXTS = 4  # held-out documents that the gate compares on
 
 
-def build(run: Run[HasTraining], folder: Path) -> dict[str, Any]:
+def build(run: Run[HasTraining], folder: Path) -> StageResult:
     """Export every finished phase to PHASE/, every snapshot to PHASE@PERCENT/, and what an objective has beside it.
 
     Raises InputError at the end if some phases are unfinished.
@@ -100,7 +102,7 @@ def build(run: Run[HasTraining], folder: Path) -> dict[str, Any]:
     content = digest(
         {name: {n: v for n, v in read_sums(folder / name).items() if n != card.NAME} for name in gates}
     )
-    return {'phases': finished, 'gate': gates, 'content': content}
+    return StageResult(ExportCounts(phases=tuple(finished), gate=gates), content)
 
 
 def _outlived(folder: Path, made: Collection[str], checkpoints: Callable[[str], str]) -> Iterator[Path]:
@@ -124,7 +126,7 @@ def _exported(
     phase: str,
     checkpoint: str,
     objective: Objective,
-    params: Mapping[str, Any],
+    params: Params,
     initial: Path,
     texts: Sequence[str],
 ) -> dict[str, Any]:
@@ -169,13 +171,13 @@ class Part:
     parameters with an adapter that is merged in the others."""
 
     architecture: Architecture
-    params: Mapping[str, Any]
+    params: Params
     whole: bool
-    before: Mapping[str, Any] | None = None
+    before: Params | None = None
 
 
 def _parts(
-    settings: Pretrain, objective: Objective, params: Mapping[str, Any], initial: Path
+    settings: Pretrain, objective: Objective, params: Params, initial: Path
 ) -> dict[str, Part | adapters.Adapter]:
     """What is exported of a checkpoint's parameters, by what is added to the name of its phase."""
     if not settings.lora:
@@ -196,7 +198,7 @@ def _parts(
 def export(
     folder: Path,
     architecture: Architecture,
-    params: Mapping[str, Any],
+    params: Params,
     tokenizer_folder: Path,
     texts: Sequence[str],
     about: Mapping[str, Any],
@@ -204,7 +206,7 @@ def export(
     *,
     threads: int = 1,
     files: Mapping[str, Any] = NOTHING,
-    before: Mapping[str, Any] | None = None,
+    before: Params | None = None,
     card_of: Callable[..., str] | None = None,
 ) -> dict[str, Any]:
     """Write `folder`, only if it passes the gate; gives what the gate measured. Raises GateError.

@@ -14,6 +14,7 @@ import numpy as np
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.trees import Params
 from bioptimus_jax.model.untouched import untouched_in
 from bioptimus_jax.tokenizer.subwords import load as load_subwords
 from bioptimus_jax.vocab import agreement
@@ -30,12 +31,12 @@ class GateError(InputError):
 def check_export(
     folder: Path,
     architecture: Architecture,
-    params: Mapping[str, Any],
+    params: Params,
     tokenizer_folder: Path,
     texts: Sequence[str],
     *,
     threads: int = 1,
-    before: Mapping[str, Any] | None = None,
+    before: Params | None = None,
 ) -> dict[str, Any]:
     """The gate: reload `folder` with transformers and compare everything. Raises GateError.
 
@@ -128,7 +129,7 @@ def _reloaded(folder: Path, architecture: Architecture, untouched: Collection[st
 
 @functools.partial(jax.jit, static_argnums=1)
 def _forward(
-    params: Mapping[str, Any], architecture: Architecture, tokens_BxL: jax.Array, mask_BxL: jax.Array
+    params: Params, architecture: Architecture, tokens_BxL: jax.Array, mask_BxL: jax.Array
 ) -> tuple[jax.Array, dict[str, jax.Array]]:
     """Our last states BxLxD and outputs of one document a row."""
     positions_BxL = jnp.broadcast_to(jnp.arange(tokens_BxL.shape[1])[None], tokens_BxL.shape)

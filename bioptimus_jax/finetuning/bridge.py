@@ -28,6 +28,7 @@ from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.model.config import FAMILIES
 from bioptimus_jax.model.folder import config_values
 from bioptimus_jax.model.tensors import encoder_parameters, read_architecture
+from bioptimus_jax.model.trees import Params
 
 LENGTHS = (32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192)
 """Places that programs are compiled for: a batch has the next of them, or as many as the model has positions."""
@@ -246,7 +247,7 @@ def _drops(architecture: Architecture) -> bool:
     return bool(architecture.dropout or architecture.attention_dropout)
 
 
-def _parameters(program: Program, tensors: Mapping[str, jax.Array]) -> dict[str, Any]:
+def _parameters(program: Program, tensors: Mapping[str, jax.Array]) -> Params:
     """Parameters of the architecture, an adapter's products added to its matrices."""
     plain: Tensors = {}
     for name, value in tensors.items():

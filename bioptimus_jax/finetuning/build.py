@@ -47,7 +47,7 @@ from bioptimus_jax.model.weights import no_weights, tensor_names, weight_files
 from bioptimus_jax.pretrain.curriculum import kept_names
 from bioptimus_jax.pretrain.plan import architecture_of
 from bioptimus_jax.progress.console import Console, numbered
-from bioptimus_jax.records.counts import VocabCounts
+from bioptimus_jax.records.counts import FinetuneCounts, StageResult, VocabCounts
 from bioptimus_jax.records.finetune import FineTuning, Trained
 from bioptimus_jax.records.record import plain
 from bioptimus_jax.records.statistics import ModelStatistics, SettingSearch, SlicedModel
@@ -87,7 +87,7 @@ def external_inputs(experiment: HasFinetune) -> dict[str, Path | str]:
     return found
 
 
-def build(run: Run[HasFinetune], folder: Path) -> dict[str, Any]:
+def build(run: Run[HasFinetune], folder: Path) -> StageResult:
     """Fine-tune and score every cell into MODEL/SET/SETTING/seed-N, then write what they say together.
 
     lint.json and labels.json: of the sets, before anything is trained. results.jsonl: a record a cell. statistics.json:
@@ -141,7 +141,8 @@ def build(run: Run[HasFinetune], folder: Path) -> dict[str, Any]:
     for line in ending(groups, made):
         run.console.say(line)
     failed = sum(len(one.failures) for one in made)
-    return {'cells': len(cells), 'kept': done, 'failed': failed, **_sums(ordered, results)}
+    sums, content = _sums(ordered, results)
+    return StageResult(FinetuneCounts(cells=len(cells), kept=done, failed=failed, sums=sums), content)
 
 
 def check(run: Run[HasFinetune]) -> None:
@@ -288,7 +289,7 @@ def _write_results(
     return results
 
 
-def _sums(ordered: Sequence[FineTuning], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _sums(ordered: Sequence[FineTuning], results: Sequence[Mapping[str, Any]]) -> tuple[dict[str, int], str]:
     """What tasks sum up over cells, and the digest of their scores.
 
     Seconds differ from run to run; the scores and predictions decide whether a later stage is out of date.
@@ -297,7 +298,7 @@ def _sums(ordered: Sequence[FineTuning], results: Sequence[Mapping[str, Any]]) -
     content = digest(
         [[r[key] for key in ('model', 'dataset', 'setting', 'seed', 'devel', 'test')] for r in results]
     )
-    return {**{key: sum(r.get(key, 0) for r in results) for key in summed}, 'content': content}
+    return {key: sum(r.get(key, 0) for r in results) for key in summed}, content
 
 
 def _summarise(

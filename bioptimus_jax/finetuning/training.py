@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from bioptimus_jax.finetuning.subset import as_learned
 from bioptimus_jax.finetuning.task import Encoded, Task
 from bioptimus_jax.hosts.workers import cores
 from bioptimus_jax.sets.sentences import SPLITS
+
+if TYPE_CHECKING:
+    import torch
 
 PREDICT_BATCHES = 4  # a prediction batch is this many training batches
 CPU_PIECES = 1536
@@ -199,7 +202,7 @@ class _Best:
 
     score: float
     epoch: int
-    weights: dict[str, Any]
+    weights: 'dict[str, torch.Tensor]'
     answers: list[Any]
 
 
@@ -337,7 +340,7 @@ class _Training:
         return total
 
 
-def _kept(head: Any, before: dict[str, Any]) -> dict[str, Any]:
+def _kept(head: Any, before: 'dict[str, torch.Tensor]') -> 'dict[str, torch.Tensor]':
     """A copy of the weights, in the place of the one before: a second would be the most that training ever takes."""
     if head.bridge:
         head.bridge.write()

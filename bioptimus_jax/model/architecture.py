@@ -23,7 +23,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.attention import Ranges, layer_seed
 from bioptimus_jax.model.compute import PLAIN_COMPUTE, REMAT, Compute
 from bioptimus_jax.model.pointwise import gelu, silu
-from bioptimus_jax.model.trees import flatten, unflatten
+from bioptimus_jax.model.trees import Params, flatten, unflatten
 
 ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
     'gelu': gelu,
@@ -327,7 +327,7 @@ class Architecture(abc.ABC):
         """Path and shape of every parameter."""
         return _shapes(self)
 
-    def initial_parameters(self, key: jax.Array) -> dict[str, Any]:
+    def initial_parameters(self, key: jax.Array) -> Params:
         """The parameters of `drawn_parameters` on the device, as nested dicts."""
         # `jnp.asarray`, `jnp.ones` and `jnp.zeros` compile a program for every shape that they have not seen.
         drawn = self.drawn_parameters(key)
@@ -354,7 +354,7 @@ class Architecture(abc.ABC):
         return params
 
     def output_layer(
-        self, params: Mapping[str, Any], hidden_BxMxD: jax.Array, compute: Compute = PLAIN_COMPUTE
+        self, params: Params, hidden_BxMxD: jax.Array, compute: Compute = PLAIN_COMPUTE
     ) -> OutputLayer:
         """What the masked-language-model head makes of states."""
         variables = {'params': params.get(HEAD, {}).get('predictions', {})}
@@ -363,7 +363,7 @@ class Architecture(abc.ABC):
 
     def embed(
         self,
-        params: Mapping[str, Any],
+        params: Params,
         batch: Mapping[str, jax.Array],
         *,
         compute: Compute = PLAIN_COMPUTE,
@@ -378,7 +378,7 @@ class Architecture(abc.ABC):
 
     def encode(
         self,
-        params: Mapping[str, Any],
+        params: Params,
         batch: Mapping[str, jax.Array],
         *,
         compute: Compute = PLAIN_COMPUTE,
@@ -444,19 +444,17 @@ class Architecture(abc.ABC):
         return (*states[:-1], last_BxLxD) if all_layers else last_BxLxD
 
     def masked_lm_logits(
-        self, params: Mapping[str, Any], hidden_BxMxD: jax.Array, compute: Compute = PLAIN_COMPUTE
+        self, params: Params, hidden_BxMxD: jax.Array, compute: Compute = PLAIN_COMPUTE
     ) -> jax.Array:
         """Logits BxMxV over the padded vocabulary, float32; padded columns hold about the lowest finite number."""
         states_BxMxD, table_VxD, bias_V = self.output_layer(params, hidden_BxMxD, compute)
         return logits_of(states_BxMxD, table_VxD.astype(compute.dtype), bias_V)
 
-    def logits(
-        self, params: Mapping[str, Any], hidden_BxLxD: jax.Array, compute: Compute = PLAIN_COMPUTE
-    ) -> jax.Array:
+    def logits(self, params: Params, hidden_BxLxD: jax.Array, compute: Compute = PLAIN_COMPUTE) -> jax.Array:
         """What `hf_class` calls logits, which the gate compares: here those of every real token, BxLxV."""
         return self.masked_lm_logits(params, hidden_BxLxD, compute)[..., : self.vocab_size]
 
-    def outputs(self, params: Mapping[str, Any], hidden_BxLxD: jax.Array) -> dict[str, jax.Array]:
+    def outputs(self, params: Params, hidden_BxLxD: jax.Array) -> dict[str, jax.Array]:
         """Outputs of `hf_class` other than hidden states, by its names. The gate compares all of them."""
         return {'logits': self.logits(params, hidden_BxLxD)}
 
@@ -465,19 +463,19 @@ class Paired(Architecture):
     """A model with a second head: whether a text follows another, judged by the state at their first piece."""
 
     @abc.abstractmethod
-    def pair_logits(self, params: Mapping[str, Any], first_xD: jax.Array) -> jax.Array:
+    def pair_logits(self, params: Params, first_xD: jax.Array) -> jax.Array:
         """Logits [..., 2] in float32, of: it follows, it was drawn at random."""
 
 
 @functools.cache
 def _shapes(architecture: Architecture) -> dict[str, tuple[int, ...]]:
-    def trace() -> dict[str, Any]:  # never run: a process that only asks for shapes starts no device
+    def trace() -> Params:  # never run: a process that only asks for shapes starts no device
         key, hidden_1x1xD = jax.random.key(0), jnp.zeros((1, 1, architecture.hidden))
         names = ('tokens', 'segments', 'positions')
         batch = architecture.context({name: jnp.zeros((1, 1), jnp.int32) for name in names})
         embeddings = architecture.embeddings(PLAIN_COMPUTE).init(key, batch, None, None)['params']
         module, closing = architecture.layer(PLAIN_COMPUTE), architecture.final_norm(PLAIN_COMPUTE)
-        beside: dict[str, Any] = {}
+        beside: Params = {}
         if common := architecture.of_all_layers(PLAIN_COMPUTE):
             batch['of_all_layers'], made = common.init_with_output(key, batch)
             beside = made['params']
@@ -486,9 +484,13 @@ def _shapes(architecture: Architecture) -> dict[str, tuple[int, ...]]:
             for kind in dict.fromkeys(architecture.kinds)
         }
         layers = {str(own): of_kind[kind] for own, kind in zip(architecture.own_layers, architecture.kinds)}
-        beside |= closing.init(key, hidden_1x1xD)['params'] if closing else {}
+        closed = closing.init(key, hidden_1x1xD)['params'] if closing else {}
         head = architecture.predictions(PLAIN_COMPUTE).init(key, hidden_1x1xD).get('params', {})
-        return {'embeddings': embeddings, 'encoder': {'layer': layers, **beside}, HEAD: {'predictions': head}}
+        return {
+            'embeddings': embeddings,
+            'encoder': {'layer': layers, **beside, **closed},
+            HEAD: {'predictions': head},
+        }
 
     shapes = {path: leaf.shape for path, leaf in flatten(jax.eval_shape(trace)).items()}
     return {**shapes, architecture.output_table: shapes[architecture.table]}

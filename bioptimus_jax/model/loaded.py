@@ -2,7 +2,6 @@
 
 import dataclasses
 from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.architecture import HEAD, Architecture
 from bioptimus_jax.model.tensors import check_family, check_vocabulary, load_folder, read_architecture
-from bioptimus_jax.model.trees import flatten
+from bioptimus_jax.model.trees import Params, flatten
 from bioptimus_jax.model.weights import tensor_names
 from bioptimus_jax.tokenizer import subwords
 
@@ -21,7 +20,7 @@ class Loaded:
 
     folder: Path
     architecture: Architecture
-    parameters: dict[str, Any]
+    parameters: Params
     subwords: subwords.Subwords
     fresh: list[str]
 
@@ -36,7 +35,7 @@ class Loaded:
         return self.architecture.positions - 2
 
     @property
-    def encoder(self) -> dict[str, Any]:
+    def encoder(self) -> Params:
         """The parameters that states depend on."""
         return {name: values for name, values in self.parameters.items() if name != HEAD}
 

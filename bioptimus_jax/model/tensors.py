@@ -17,7 +17,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.architecture import HEAD, Architecture
 from bioptimus_jax.model.config import FAMILIES, Model
 from bioptimus_jax.model.folder import config_values
-from bioptimus_jax.model.trees import flatten, merge_strict, unflatten
+from bioptimus_jax.model.trees import FlatParams, Params, flatten, merge_strict, unflatten
 from bioptimus_jax.model.weights import (
     WEIGHTS,
     check_finite,
@@ -56,7 +56,7 @@ def own_architecture(model: Model, vocab_size: int) -> Architecture:
 
 def load_folder(
     folder: Path, key: jax.Array | None = None, masked_lm: bool = True
-) -> tuple[Architecture, dict[str, Any], list[str]]:
+) -> tuple[Architecture, Params, list[str]]:
     """Architecture, parameters (numpy, float32) and the paths that the folder lacks and `key` drew at random.
 
     Only the head may be missing, and it is that of a masked language model, or with `masked_lm` false the model's own.
@@ -79,7 +79,7 @@ def from_tensors(
     architecture: Architecture,
     key: jax.Array | None = None,
     where: str = 'weights',
-) -> tuple[dict[str, Any], list[str]]:
+) -> tuple[Params, list[str]]:
     """Parameters from a state dict, with or without the family's prefix, and the paths of a missing head.
 
     A head that is missing altogether is drawn with `key` (default: seed 0) and listed; anything else that
@@ -111,7 +111,7 @@ def from_tensors(
     return unflatten(merged), fresh
 
 
-def encoder_parameters(tensors: Mapping[str, jax.Array], architecture: Architecture) -> dict[str, Any]:
+def encoder_parameters(tensors: Mapping[str, jax.Array], architecture: Architecture) -> Params:
     """Parameters of an encoder, without a head, from transformers' tensors by plain names.
 
     It may be traced and differentiated, so a gradient by the parameters becomes one by the tensors, whatever is cut,
@@ -123,7 +123,7 @@ def encoder_parameters(tensors: Mapping[str, jax.Array], architecture: Architect
     if odd := sorted(given.keys() ^ known.keys()):
         raise ValueError(', '.join(odd))
     rows = architecture.padded_vocab_size - architecture.vocab_size
-    found: dict[str, Any] = {}
+    found: FlatParams = {}
     for name, path in known.items():
         tensor: Any = given[name]
         found[path] = tensor.T if path.endswith('/kernel') else tensor
@@ -183,7 +183,7 @@ def parameters_in(
     return found
 
 
-def to_tensors(params: Mapping[str, Any], architecture: Architecture) -> dict[str, np.ndarray]:
+def to_tensors(params: Params, architecture: Architecture) -> dict[str, np.ndarray]:
     """The state dict of the family's class in transformers, float32 and contiguous.
 
     Second names of tied tensors and the rows that pad the vocabulary are left out; if the tables are not tied,
@@ -203,7 +203,7 @@ def to_tensors(params: Mapping[str, Any], architecture: Architecture) -> dict[st
 def write_folder(
     folder: Path,
     architecture: Architecture,
-    params: Mapping[str, Any],
+    params: Params,
     tokenizer_folder: Path,
     untouched: Mapping[str, np.ndarray] = NOTHING,
 ) -> None:

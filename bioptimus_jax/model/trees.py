@@ -2,16 +2,20 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from bioptimus_jax.errors import InputError
 
+Params: TypeAlias = Mapping[str, Any]
+"""The nested dicts of a model: each leaf is an array, or what stands for it (a shape, a sharding)."""
+FlatParams: TypeAlias = dict[str, Any]
+"""The leaves of `Params` by their path, `a/b/c`."""
 LISTED = 8
 
 
-def flatten(tree: Mapping[str, Any], prefix: str = '') -> dict[str, Any]:
+def flatten(tree: Params, prefix: str = '') -> FlatParams:
     """The leaves of nested dicts as `{'a/b/c': leaf}`, in the dicts' order. An empty dict has no leaves."""
-    flat: dict[str, Any] = {}
+    flat: FlatParams = {}
     for name, value in tree.items():
         if isinstance(value, Mapping):
             flat.update(flatten(value, f'{prefix}{name}/'))
@@ -20,7 +24,7 @@ def flatten(tree: Mapping[str, Any], prefix: str = '') -> dict[str, Any]:
     return flat
 
 
-def unflatten(flat: Mapping[str, Any]) -> dict[str, Any]:
+def unflatten(flat: Mapping[str, Any]) -> Params:
     """Nested dicts from `{'a/b/c': leaf}`. Raises ValueError where one path is both a leaf and a folder."""
     tree: dict[str, Any] = {}
     for path, leaf in flat.items():
@@ -36,7 +40,7 @@ def unflatten(flat: Mapping[str, Any]) -> dict[str, Any]:
     return tree
 
 
-def match_rules(tree: Mapping[str, Any], rules: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+def match_rules(tree: Params, rules: Iterable[tuple[str, Any]]) -> Params:
     """A tree of the same shape that holds, for every leaf, the value of the first rule that covers its path.
 
     A rule covers a path in which its regex is found; write `^` or `$` where the place matters. Raises
@@ -57,7 +61,7 @@ def match_rules(tree: Mapping[str, Any], rules: Iterable[tuple[str, Any]]) -> di
     return unflatten(matched)
 
 
-def merge_strict(template: Mapping[str, Any], loaded: Mapping[str, Any], where: str) -> dict[str, Any]:
+def merge_strict(template: Params, loaded: Params, where: str) -> Params:
     """The leaves of `loaded` in the order of `template`, whose leaves need a `.shape` only.
 
     Raises InputError that names what is missing, unused or of another shape; `where` begins the message.

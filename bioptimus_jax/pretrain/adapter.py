@@ -19,7 +19,7 @@ from jax.sharding import Mesh
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.model.architecture import HEAD, IN_LAYER, Architecture, Rule
 from bioptimus_jax.model.layers import DOWN, UP
-from bioptimus_jax.model.trees import flatten, unflatten
+from bioptimus_jax.model.trees import FlatParams, Params, flatten, unflatten
 from bioptimus_jax.pretrain.config import Pretrain
 from bioptimus_jax.pretrain.sharding import replicated, shardings_of
 from bioptimus_jax.pretrain.throughput import behind_attention
@@ -83,16 +83,16 @@ def check(settings: Pretrain, architecture: Architecture) -> None:
 class Split(NamedTuple):
     """Parameters that are trained, and what is kept as it is: BASE, or nothing where there is no adapter."""
 
-    trained: Mapping[str, Any]
-    frozen: Mapping[str, Any]
+    trained: Params
+    frozen: Params
 
 
 def split(
     settings: Pretrain,
     architecture: Architecture,
     made: Made,
-    params: Mapping[str, Any],
-    started: Mapping[str, Any],
+    params: Params,
+    started: Params,
     key: jax.Array,
 ) -> Split:
     """The parameters at step 0, `started` by an objective from the model's: what is trained of them, and what is not.
@@ -102,7 +102,7 @@ def split(
     if settings.lora is None:
         return Split(started, {})
     given = flatten(params)
-    trained, base = dict[str, Any](), dict[str, Any]()
+    trained, base = FlatParams(), FlatParams()
     added = {*made.whole, *WHOLE_OF_ROWS[settings.lora_embeddings](architecture)}
     tables = {architecture.table, architecture.output_table} if settings.lora_embeddings == 'new' else set()
     for path, leaf in flatten(started).items():
@@ -126,7 +126,7 @@ def split(
     return Split(unflatten(trained), {BASE: kept})
 
 
-def whole(settings: Pretrain, trained: Any, frozen: Mapping[str, Any]) -> Any:
+def whole(settings: Pretrain, trained: Any, frozen: Params) -> Any:
     """The parameters that a model computes with: what is trained, put into what is kept as it is."""
     if settings.lora is None or BASE not in frozen:
         return trained
@@ -140,7 +140,7 @@ def whole(settings: Pretrain, trained: Any, frozen: Mapping[str, Any]) -> Any:
     return unflatten(flat)
 
 
-def base_shardings(frozen: Mapping[str, Any], mesh: Mesh, rules: Sequence[Rule]) -> dict[str, Any]:
+def base_shardings(frozen: Params, mesh: Mesh, rules: Sequence[Rule]) -> Params:
     """Where what is kept as it is lies on a mesh."""
     if BASE not in frozen:
         return {}
@@ -150,10 +150,10 @@ def base_shardings(frozen: Mapping[str, Any], mesh: Mesh, rules: Sequence[Rule])
 
 def restored(
     settings: Pretrain,
-    trained: Mapping[str, Any],
-    base: Mapping[str, Any],
+    trained: Params,
+    base: Params,
     made: Made,
-    params: Mapping[str, Any],
+    params: Params,
 ) -> Any:
     """The parameters that a model computes with, of a checkpoint, which holds what is `trained` alone.
 
@@ -165,14 +165,14 @@ def restored(
     return jax.tree.map(np.asarray, whole(settings, trained, weights))
 
 
-def pairs_of(params: Mapping[str, Any]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def pairs_of(params: Params) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Kernel's path -> the two matrices beside it, DxR and RxE, of parameters that a model computes with."""
     flat = flatten(params)
     modules = [path.removesuffix(f'/{DOWN}') for path in flat if path.endswith(f'/{DOWN}')]
     return {m + KERNEL: (np.asarray(flat[f'{m}/{DOWN}']), np.asarray(flat[f'{m}/{UP}'])) for m in modules}
 
 
-def without_adapter(params: Mapping[str, Any], *, merged: bool) -> dict[str, Any]:
+def without_adapter(params: Params, *, merged: bool) -> Params:
     """Parameters as any model has them: the products added to the kernels in float32, or left out."""
     flat = {p: leaf for p, leaf in flatten(params).items() if not p.endswith((f'/{DOWN}', f'/{UP}'))}
     if merged:

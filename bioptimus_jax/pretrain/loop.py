@@ -32,6 +32,7 @@ from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh, mesh_in_w
 from bioptimus_jax.pretrain.step import TrainStep, sharded_steps
 from bioptimus_jax.pretrain.watch import LogInterval, Profiler
 from bioptimus_jax.progress.console import Console, Progress
+from bioptimus_jax.records.counts import PretrainCounts, StageResult
 from bioptimus_jax.records.metrics import Evaluation as Evaluated
 from bioptimus_jax.records.metrics import Resumed, Spans, Start, Training
 from bioptimus_jax.rows.config import RowShape
@@ -153,7 +154,7 @@ class Session:
                     break
 
 
-def build(run: Run[HasTraining], folder: Path) -> dict[str, Any]:
+def build(run: Run[HasTraining], folder: Path) -> StageResult:
     """Train through every phase; the checkpoint at each phase's end is kept for export."""
     # Before anything else: what opening takes is part of the goodput.
     clock = Clock(run.metrics, run.began, anew=not curriculum.read_phases(folder))
@@ -168,18 +169,15 @@ def build(run: Run[HasTraining], folder: Path) -> dict[str, Any]:
     if run.leads:
         run.console.say(f'pretrain: {goodput.line(Spans.among(run.metrics.of(goodput.STAGE)))}')
     ends = {s.name: s.stop for s in session.schedule}
-    return {
-        'content': digest(
-            {name: phase_checksums(folder, name) for name in curriculum.recorded_phases(folder)}
-        ),
-        'steps': session.total,
-        'phase_ends': ends,
-        'snapshots': {
-            name: at for name, at in curriculum.recorded_phases(folder).items() if name not in ends
-        },
-        'tokens': session.tokens,
-        'slots': most_places(run.config),
-    }
+    kept = curriculum.recorded_phases(folder)
+    counts = PretrainCounts(
+        steps=session.total,
+        phase_ends=ends,
+        snapshots={name: at for name, at in kept.items() if name not in ends},
+        tokens=session.tokens,
+        slots=most_places(run.config),
+    )
+    return StageResult(counts, digest({name: phase_checksums(folder, name) for name in kept}))
 
 
 def _take_steps(session: Session, state: dict[str, Any]) -> None:

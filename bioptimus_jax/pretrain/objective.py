@@ -21,7 +21,7 @@ from bioptimus_jax.config.plugins import NoSettings
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.model.architecture import Architecture, Rule
 from bioptimus_jax.model.compute import PLAIN_COMPUTE, Compute
-from bioptimus_jax.model.trees import flatten, unflatten
+from bioptimus_jax.model.trees import Params, flatten, unflatten
 from bioptimus_jax.pretrain import adapter
 from bioptimus_jax.pretrain.backends import MeasuredAttention, make_compute
 from bioptimus_jax.pretrain.config import BY_DIFFICULTY, OBJECTIVES, HasTraining, Phase, Pretrain
@@ -38,8 +38,6 @@ Tensors: TypeAlias = dict[str, jax.Array]
 """Arrays by name: of a batch, a setting, the terms of a loss, sums or metrics."""
 Key: TypeAlias = jax.Array | None
 """A random key; None: nothing is dropped."""
-Params: TypeAlias = Mapping[str, Any]
-"""Nested arrays."""
 OfPart: TypeAlias = Callable[[Any, Key], Any]
 """Arrays from the rows of a micro-batch and a dropout key."""
 Records: TypeAlias = Sequence[Mapping[str, Any]]

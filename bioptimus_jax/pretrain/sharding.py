@@ -18,7 +18,7 @@ from jax.typing import DTypeLike
 
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.model.architecture import Architecture, Rule
-from bioptimus_jax.model.trees import flatten, match_rules, unflatten
+from bioptimus_jax.model.trees import Params, flatten, match_rules, unflatten
 
 AXES = ('data', 'fsdp', 'tensor')
 ROWS_OF_A_STEP = 'config.pretrain.batch_rows / config.pretrain.micro_batches'
@@ -107,12 +107,12 @@ def replicated(mesh: Mesh) -> NamedSharding:
     return NamedSharding(mesh, PartitionSpec())
 
 
-def axes_of(parameters: Mapping[str, Any], rules: Sequence[Rule]) -> dict[str, tuple[str | None, ...]]:
+def axes_of(parameters: Params, rules: Sequence[Rule]) -> dict[str, tuple[str | None, ...]]:
     """Path -> the axes that a parameter is split over. Raises ValueError for one that no rule covers."""
     return flatten(match_rules(parameters, [(rule.pattern, rule.axes) for rule in rules]))
 
 
-def shardings_of(params: Mapping[str, Any], mesh: Mesh, rules: Sequence[Rule]) -> Any:
+def shardings_of(params: Params, mesh: Mesh, rules: Sequence[Rule]) -> Any:
     """A tree like the parameters that says where each one is kept."""
     axes = axes_of(params, rules)
     return unflatten({path: NamedSharding(mesh, PartitionSpec(*split)) for path, split in axes.items()})
@@ -170,7 +170,7 @@ class Gather:
     mesh: Mesh
     dtype: DTypeLike
 
-    def __call__(self, params: Mapping[str, Any], rules: Sequence[Rule]) -> Any:
+    def __call__(self, params: Params, rules: Sequence[Rule]) -> Any:
         """Parameters by path or in nested dicts, whole but for the axis `tensor`."""
         flat = dict(flatten(params))
         for path in flat:

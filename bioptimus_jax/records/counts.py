@@ -1,11 +1,11 @@
-"""What stages count for later ones, as `counts` of their manifest.json; and rows.json of stage rows."""
+"""What stages count, as `counts` of their manifest.json; and rows.json of stage rows."""
 
 import dataclasses
 from collections.abc import Mapping
 from typing import ClassVar, Self
 
 from bioptimus_jax.records.manifests import Manifest
-from bioptimus_jax.records.record import Record, left_out, named, or_null
+from bioptimus_jax.records.record import Record, left_out, named, or_null, others
 
 MANIFEST = 'manifest.json of stage {}'
 
@@ -22,6 +22,17 @@ class Counts(Record):
         if manifest is None or not manifest.counts:
             return None
         return cls.read(manifest.counts, MANIFEST.format(cls.STAGE))
+
+
+@dataclasses.dataclass(frozen=True)
+class StageResult:
+    """What a stage gives of what it has built; its files lie in its folder.
+
+    `content`: the digest of what later stages read; '': of all its files.
+    """
+
+    counts: Counts
+    content: str = ''
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,6 +84,25 @@ class VocabCounts(Counts):
     new: int | None = left_out()
     lost: int | None = left_out()
     words_counted: int = 0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ContextCounts(Counts):
+    """New tokens, by how many contexts they have; sentences that were searched; contexts, and their sentences.
+
+    `not_located`: contexts that the search found and whose place in the text was not found. Only the three that are
+    always there are counted where no token is new.
+    """
+
+    STAGE = 'contexts'
+    tokens: int
+    tokens_without: int | None = left_out()
+    tokens_with_some: int | None = left_out()
+    tokens_with_all: int | None = left_out()
+    sentences_searched: int | None = left_out()
+    occurrences: int
+    not_located: int | None = left_out()
+    sentences: int
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -135,8 +165,65 @@ class RowsFile(Record):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class PretrainCounts(Counts):
+    """Steps and tokens that were trained on, and the steps at which phases ended and snapshots were kept.
+
+    `slots`: places of a row that the output layer is computed for, at most.
+    """
+
+    STAGE = 'pretrain'
+    steps: int
+    phase_ends: Mapping[str, int]
+    snapshots: Mapping[str, int]
+    tokens: int
+    slots: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class ExportCounts(Counts):
-    """The models that were exported, phases and snapshots."""
+    """The phases and snapshots that were exported; `gate`: what was measured of each model, by its name."""
 
     STAGE = 'export'
     phases: tuple[str, ...] = ()
+    gate: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FinetuneCounts(Counts):
+    """Fine-tunings; `kept`: made by an earlier attempt; `failed`: seeds that learned nothing.
+
+    `sums`: over all fine-tunings, what their tasks count.
+    """
+
+    STAGE = 'finetune'
+    cells: int
+    kept: int
+    failed: int
+    sums: Mapping[str, int] = others()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AnalysisCounts(Counts):
+    """Models that were analysed, and what they were analysed on; seconds of the sets that are read frozen."""
+
+    STAGE = 'analyze'
+    models: int
+    documents: int
+    hidden_words: int
+    words: int
+    geometry_words: int
+    vocabularies: int
+    snapshots: int | None = left_out()
+    frozen_sets: int | None = left_out()
+    frozen_seconds: float | None = left_out()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ReportCounts(Counts):
+    """Tables and figures that have something to show, model cards, and the bytes of the page."""
+
+    STAGE = 'report'
+    tables: int
+    figures: int
+    cards: int
+    bytes: int

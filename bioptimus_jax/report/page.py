@@ -20,6 +20,7 @@ from bioptimus_jax.model.folder import ABOUT
 from bioptimus_jax.model.tensors import read_architecture
 from bioptimus_jax.pretrain.objective import objective_in_words, unusual_objective, words_of_phase
 from bioptimus_jax.progress.console import clock, numbered
+from bioptimus_jax.records.counts import ReportCounts, StageResult
 from bioptimus_jax.report import gain
 from bioptimus_jax.report.drawing import Figure, write_figures
 from bioptimus_jax.report.layout import Table, write_tables
@@ -114,7 +115,7 @@ class Made:
         return render(self.blocks(), **self.about(), command=self.measures.run.command, live=live)
 
 
-def build(run: Run, folder: Path, live: Live | None = None) -> dict[str, Any]:
+def build(run: Run, folder: Path, live: Live | None = None) -> StageResult:
     """Write index.html, tables.md, csv/NAME.csv, figures/NAME.svg and cards into `folder`, from what there is so far.
 
     Its settings are those that the stages were made with; where the run has others since, a line says which.
@@ -141,12 +142,13 @@ def build(run: Run, folder: Path, live: Live | None = None) -> dict[str, Any]:
                 f'{"; ".join(others[:NAMED])}{more}'
             )
         run.console.say(f'report: {folder / "index.html"}')
-    return {
-        'tables': sum(bool(t.rows) for t in made.tables.values()),
-        'figures': sum(bool(f.svg) for f in made.figures.values()),
-        'cards': cards,
-        'bytes': (folder / 'index.html').stat().st_size,
-    }
+    counts = ReportCounts(
+        tables=sum(bool(t.rows) for t in made.tables.values()),
+        figures=sum(bool(f.svg) for f in made.figures.values()),
+        cards=cards,
+        bytes=(folder / 'index.html').stat().st_size,
+    )
+    return StageResult(counts)
 
 
 def remove_parts(folder: Path) -> None:

@@ -11,14 +11,13 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from bioptimus_jax.corpus.documents import Document, DocumentSource, open_documents
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.hosts.workers import open_workers, ranges
 from bioptimus_jax.progress.console import Console, numbered
-from bioptimus_jax.records.counts import RowCountsOfSplits, SplitRows
+from bioptimus_jax.records.counts import RowCountsOfSplits, SplitRows, StageResult
 from bioptimus_jax.rows.blocks import Block, lay_out
 from bioptimus_jax.rows.config import HasRows
 from bioptimus_jax.rows.config import Rows as RowSettings
@@ -36,7 +35,7 @@ _documents: DocumentSource  # of this process: see _prepare
 _subwords: Subwords
 
 
-def build(run: Run[HasRows], folder: Path) -> dict[str, Any]:
+def build(run: Run[HasRows], folder: Path) -> StageResult:
     """Stage `rows`: tokenise and pack the training split in every shape; one document a row for the held-out split."""
     settings, runtime, console = run.config.rows, run.config.runtime, run.console
     corpus, vocab = run.folder('corpus'), run.folder('vocab')
@@ -51,7 +50,7 @@ def build(run: Run[HasRows], folder: Path) -> dict[str, Any]:
         _check(settings, corpus, counted)
         console.say(f'rows: {counted.rows:,} of {_in_words(packed[split], counted)}')
     train = counts.pop('train')
-    return RowCountsOfSplits(train=train, heldout=heldout, more=counts or None).json()
+    return StageResult(RowCountsOfSplits(train=train, heldout=heldout, more=counts or None))
 
 
 def external_inputs(experiment: HasRows) -> dict[str, Path | str]:

@@ -21,6 +21,7 @@ from bioptimus_jax.hosts import devices
 from bioptimus_jax.hosts.remote.inputs import READ_BY
 from bioptimus_jax.hosts.workers import WorkerKilled
 from bioptimus_jax.progress.console import clock
+from bioptimus_jax.records.counts import StageResult
 from bioptimus_jax.records.manifests import Claim, FileEntry, Manifest
 from bioptimus_jax.run import manifests
 from bioptimus_jax.run.fingerprint import StageOfRun, check_bases, is_empty
@@ -159,7 +160,7 @@ class Attempt(StageOfRun):
         run.say_of(stage.name, stage.summary)
         for name in found.missing:
             run.console.say(f'{stage.name}: {name} is missing, and is rebuilt')
-        counts = self._build(found)
+        result = self._build(found)
         files, metrics = self._records()
         for name in set(found.missing) - files.keys():
             run.console.say(
@@ -170,8 +171,8 @@ class Attempt(StageOfRun):
             stage=stage.name,
             config=wanted.config,
             inputs=wanted.inputs,
-            content=counts.pop('content', None) or digest(sums),
-            counts=counts,
+            content=result.content or digest(sums),
+            counts=result.counts.json(),
             files=files,
             metrics=metrics,
             versions=manifests.versions(),
@@ -211,8 +212,8 @@ class Attempt(StageOfRun):
             'has all of it once the run has ended'
         )
 
-    def _build(self, found: manifests.StageState) -> dict[str, Any]:
-        """What the stage counted. Where it is refused its folder is left as `StageState.after_refusal` says."""
+    def _build(self, found: manifests.StageState) -> StageResult:
+        """What the stage has built. Where it is refused its folder is left as `StageState.after_refusal` says."""
         run, stage, folder = self.run, self.stage, self.folder
         try:
             return stage.build(run, folder)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from bioptimus_jax.records.counts import StageResult
 from bioptimus_jax.run.folder import Run
 
 
@@ -12,8 +13,7 @@ from bioptimus_jax.run.folder import Run
 class Stage:
     """One verb: what it is for, the stages and config sections that it reads, and how it is built.
 
-    `build(run, folder)` writes into `folder` and returns counts for the manifest; the key `content` of the
-    returned dict, where present, is the stage's content digest (else the digest of its files).
+    `build(run, folder)` writes into `folder` and returns what goes into its manifest.
     `needs(experiment)` names the stages that it reads; those of `reads_if_done` it reads only once they are finished.
     `reads_files(experiment)` names files of theirs, as STAGE/FILE, that decide the result and that their content leaves
     out. `external(experiment)` gives what outside the run decides the result: a list of files, whose order counts, or
@@ -36,7 +36,7 @@ class Stage:
     writes: str
     sections: tuple[str, ...]
     needs: Callable[[Any], tuple[str, ...]]
-    build: Callable[[Run[Any], Path], dict[str, Any]]
+    build: Callable[[Run[Any], Path], StageResult]
     external: Callable[[Any], list[Path] | dict[str, Path | str]] = lambda experiment: []
     changeable_keys: tuple[str, ...] = ()
     open_ended_inputs: tuple[str, ...] = ()

@@ -17,13 +17,13 @@ state: the hidden size, for both halves twice.
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.trees import Params
 from bioptimus_jax.scoring.config import HALVES, UPPER
 from bioptimus_jax.scoring.discriminant import cross_fitted
 from bioptimus_jax.scoring.score import METRICS
@@ -115,7 +115,7 @@ def parts_of(sentences: Sequence[Sentence]) -> list[int]:
 def states(
     tagged: Tagged,
     architecture: Architecture,
-    params: Mapping[str, Any],
+    params: Params,
     on_sentences: Callable[[float], None] = lambda sentences: None,
     layers: str = HALVES,
 ) -> np.ndarray:
@@ -161,7 +161,7 @@ def _groups(layers: int, which: str) -> Iterator[range]:
 def _states(
     architecture: Architecture,
     groups: tuple[range, ...],
-    params: Mapping[str, Any],
+    params: Params,
     batch: Mapping[str, jax.Array],
     slots_M: jax.Array,
 ) -> jax.Array:

@@ -1,9 +1,9 @@
 """Frozen states on the sets of entities of a run: their sentences, and the records of each model."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.trees import Params
 from bioptimus_jax.records.analysis import FrozenScore
 from bioptimus_jax.scoring import frozen
 from bioptimus_jax.scoring.config import HALVES
@@ -42,7 +42,7 @@ class FrozenSets:
         model: str,
         subwords: Subwords,
         architecture: Architecture,
-        params: Mapping[str, Any],
+        params: Params,
         on_sentences: Callable[[float], None] = lambda sentences: None,
     ) -> list[FrozenScore]:
         """A record of frozen.json for each set."""

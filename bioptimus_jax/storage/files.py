@@ -12,7 +12,7 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
 from bioptimus_jax.errors import ConfigError, InputError
 
@@ -28,6 +28,8 @@ def by_numbers(path: Path | str) -> tuple[tuple[str | int, ...], str]:
     return tuple(int(part) if place % 2 else part for place, part in enumerate(parts)), str(path)
 
 
+JsonObject: TypeAlias = dict[str, Any]
+"""An object of a JSON file, whose keys the format of the file decides: another program's, or that of a `Record`."""
 REMEMBERED_BYTES = 4_000_000  # smaller files are read faster than looked up
 NUMBER = re.compile('([0-9]{1,1000})')  # Python makes no number of many thousands of digits
 LEFT = re.compile(r'\..+\.[^/]+-\d+\.tmp')  # a name that `temporary` gives
@@ -220,13 +222,13 @@ def refuse_pointer(path: Path) -> None:
             )
 
 
-def write_sealed(path: Path, record: dict[str, Any]) -> None:
+def write_sealed(path: Path, record: JsonObject) -> None:
     """Write a JSON object with the digest of all else in it, by which `read_sealed` knows it again."""
     plain = json.loads(json.dumps(record))  # as it will be read
     write_json(path, {**plain, SEAL: digest({n: v for n, v in plain.items() if n != SEAL})})
 
 
-def read_sealed(path: Path, remedy: str = REMEDY) -> dict[str, Any] | None:
+def read_sealed(path: Path, remedy: str = REMEDY) -> JsonObject | None:
     """The object of `write_sealed` without its seal, or None where there is no file; one made by hand may have no seal.
 
     Raises InputError for anything else.
@@ -241,19 +243,19 @@ def read_sealed(path: Path, remedy: str = REMEDY) -> dict[str, Any] | None:
     return record
 
 
-def write_jsonl(path: Path, records: Iterable[dict[str, Any]]) -> None:
+def write_jsonl(path: Path, records: Iterable[JsonObject]) -> None:
     """Write records as JSON, one a line, which appear complete or not at all."""
     with atomic(path) as file:
         for record in records:
             file.write(json.dumps(record, ensure_ascii=False) + '\n')
 
 
-def read_jsonl(path: Path, remedy: str = REMEDY) -> list[dict[str, Any]]:
+def read_jsonl(path: Path, remedy: str = REMEDY) -> list[JsonObject]:
     """The records of a file of JSON lines. Raises OSError, and InputError that names a damaged line."""
     return [record for _, record in numbered_jsonl(path, remedy)]
 
 
-def numbered_jsonl(path: Path, remedy: str = REMEDY) -> Iterator[tuple[int, dict[str, Any]]]:
+def numbered_jsonl(path: Path, remedy: str = REMEDY) -> Iterator[tuple[int, JsonObject]]:
     """Line numbers, from 1, and records; blank lines have none. Raises as `read_jsonl`."""
     # In bytes a line ends at its newline alone; `splitlines` of a text also ends it at U+2028, which JSON may hold.
     with open(path, 'rb') as file:
@@ -269,7 +271,7 @@ def numbered_jsonl(path: Path, remedy: str = REMEDY) -> Iterator[tuple[int, dict
             yield number, record
 
 
-def intact_jsonl(path: Path) -> list[dict[str, Any]]:
+def intact_jsonl(path: Path) -> list[JsonObject]:
     """The records that a log of JSON lines still holds: a kill may cut lines off. None where there is no file."""
     records = []
     with contextlib.suppress(FileNotFoundError), open(path, 'rb') as file:
@@ -290,7 +292,7 @@ class Checksums:
 
     def __init__(self, path: Path):
         self.path = path
-        self.known: dict[str, Any] = {}
+        self.known: JsonObject = {}
         self.changed = False
         with contextlib.suppress(InputError):  # damaged: it is only a memory
             self.known = read_sealed(path) or {}

@@ -6,11 +6,10 @@ V: source tokens, W: the run's vocabulary, N: its new tokens, D: hidden size.
 import collections
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from bioptimus_jax.model.trees import flatten
+from bioptimus_jax.model.trees import Params, flatten
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.records.surgery import (
     COPIED,
@@ -138,7 +137,7 @@ def token_records(vocabulary: list[str], table_WxD: np.ndarray, ledger: Ledger) 
 
 
 def report(
-    settings: Surgery, records: Sequence[TokenRow], parameters: dict[str, Any], ledger: Ledger
+    settings: Surgery, records: Sequence[TokenRow], parameters: Params, ledger: Ledger
 ) -> SurgeryReport:
     """Counts, norms and the origin of every parameter. Raises ValueError for a parameter that has none."""
     paths = list(flatten(parameters))

@@ -26,10 +26,10 @@ from bioptimus_jax.model.tensors import (
     read_architecture,
     write_folder,
 )
-from bioptimus_jax.model.trees import flatten, unflatten
+from bioptimus_jax.model.trees import Params, flatten, unflatten
 from bioptimus_jax.model.untouched import enumerated, untouched_in
 from bioptimus_jax.progress.console import Console
-from bioptimus_jax.records.counts import SurgeryCounts
+from bioptimus_jax.records.counts import StageResult, SurgeryCounts
 from bioptimus_jax.records.surgery import COPIED, FittedBias
 from bioptimus_jax.rows.config import Rows
 from bioptimus_jax.rows.layouts import layout_of
@@ -54,7 +54,7 @@ OUTPUT_STREAM = 2**32
 """Added to the seed where rows of an output table are drawn: beyond every seed, so that they are not the input rows."""
 
 
-def build(run: Run[HasSurgery], folder: Path) -> dict[str, Any]:
+def build(run: Run[HasSurgery], folder: Path) -> StageResult:
     """Write `folder`/model (a Hugging Face folder with the run's tokenizer), tokens.jsonl and report.json.
 
     Raises ConfigError for settings that contradict the source or each other, InputError for a bad source.
@@ -96,7 +96,7 @@ def build(run: Run[HasSurgery], folder: Path) -> dict[str, Any]:
     made = account.report(experiment.surgery, records, parameters, ledger)
     write_json(folder / account.REPORT, made.json())
     counts = {**made.tokens, **vars(made.encoded)}
-    return SurgeryCounts(strategy=made.strategy, **counts, fallbacks=made.fallbacks).json()
+    return StageResult(SurgeryCounts(strategy=made.strategy, **counts, fallbacks=made.fallbacks))
 
 
 def _untouched(console: Console, source: Loaded) -> dict[str, np.ndarray]:
@@ -225,9 +225,7 @@ def check_rows(rows: Rows, architecture: Architecture, section: str = 'config.ro
         )
 
 
-def _scratch(
-    experiment: HasSurgery, known: subwords.Subwords
-) -> tuple[Architecture, dict[str, Any], account.Ledger]:
+def _scratch(experiment: HasSurgery, known: subwords.Subwords) -> tuple[Architecture, Params, account.Ledger]:
     """Every weight random, in the source's shape or, without a source, in that of config.model."""
     entries = len(known.tokens)
     # The id of padding is that of the run's vocabulary: a RoBERTa counts its positions from it.
@@ -238,7 +236,7 @@ def _scratch(
     return architecture, parameters, account.Ledger(dict.fromkeys(flatten(parameters), account.FRESH))
 
 
-def _copied(source: Loaded, vocabulary: list[str]) -> tuple[dict[str, Any], account.Ledger]:
+def _copied(source: Loaded, vocabulary: list[str]) -> tuple[Params, account.Ledger]:
     """The source as it is: vocabulary, rows (unused ones too) and every other weight."""
     if vocabulary != source.vocabulary:
         raise InputError(
@@ -283,7 +281,7 @@ def graft(
     architecture: Architecture,
     new: account.NewRows,
     vocab: Path,
-) -> tuple[dict[str, Any], account.Ledger]:
+) -> tuple[Params, account.Ledger]:
     """The source's parameters with table and output layer for the run's vocabulary, and where each row came from.
 
     Shared rows and biases are copied (`Subwords.shared_with`), the others are `new`; the rows that pad the table are 0.

@@ -12,7 +12,7 @@ import numpy as np
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.rotary import ATTENTION, DEFAULT, FACTOR, ORIGINAL, YARN, Rope
-from bioptimus_jax.model.trees import flatten, unflatten
+from bioptimus_jax.model.trees import Params, flatten, unflatten
 from bioptimus_jax.surgery.config import Longer
 from bioptimus_jax.surgery.stretches import STRETCHES
 
@@ -82,9 +82,7 @@ def _turned(settings: Longer, rope: Rope, said: Mapping[str, Any], positions: in
     return Rope(base, kind, tuple(given.items()))
 
 
-def stretched(
-    settings: Longer, made: Architecture, parameters: Mapping[str, Any]
-) -> tuple[dict[str, Any], list[str]]:
+def stretched(settings: Longer, made: Architecture, parameters: Params) -> tuple[Params, list[str]]:
     """Parameters with a row for each position, and the paths of those that were made longer."""
     flat, path = dict(flatten(parameters)), made.position_table
     if path not in flat or len(flat[path]) == made.positions:

@@ -4,7 +4,6 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from bioptimus_jax.corpus.documents import DocumentSource, open_documents
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.model.folder import source_folder
 from bioptimus_jax.progress.console import numbered
-from bioptimus_jax.records.counts import CorpusCounts, VocabCounts
+from bioptimus_jax.records.counts import CorpusCounts, StageResult, VocabCounts
 from bioptimus_jax.records.vocabulary import Comparison, same_words
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import atomic, digest, read_json, sha256, write_json
@@ -52,7 +51,7 @@ def external_inputs(experiment: HasVocab) -> list[Path]:
     return files + general_files(experiment) + [file for file in beside if file.is_file()]
 
 
-def build(run: Run[HasVocab], folder: Path) -> dict[str, Any]:
+def build(run: Run[HasVocab], folder: Path) -> StageResult:
     """Write the tokenizer's files, new_tokens.txt (one a line, in order of ids), comparison.json and word counts.
 
     Raises ConfigError where `vocab.lowercase` contradicts the source or the file, InputError for bad files and for a
@@ -95,8 +94,7 @@ def build(run: Run[HasVocab], folder: Path) -> dict[str, Any]:
     # What later stages are made from; word frequencies are a result of their own.
     deciding = (READY, *subwords.kind.files, SETTINGS, 'new_tokens.txt', 'comparison.json')
     content = digest({name: sha256(folder / name) for name in deciding})
-    counts = dataclasses.replace(counts, words_counted=sum(domain.values()))
-    return {**counts.json(), 'content': content}
+    return StageResult(dataclasses.replace(counts, words_counted=sum(domain.values())), content)
 
 
 def check(experiment: HasVocab) -> None:

@@ -21,6 +21,7 @@ from bioptimus_jax.corpus.documents import DocumentSource, document_key, open_do
 from bioptimus_jax.errors import InputError, Stopped
 from bioptimus_jax.hosts.workers import Workers, open_workers, ranges
 from bioptimus_jax.progress.console import Console, numbered
+from bioptimus_jax.records.counts import ContextCounts, StageResult
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import atomic
 from bioptimus_jax.text.splitting import split_sentences
@@ -97,7 +98,7 @@ def _read(path: Path) -> pyarrow.Table:
         raise InputError(f'{path}: cannot be read ({error}); run `bioptimus contexts --replace`') from error
 
 
-def build(run: Run[HasVocab], folder: Path) -> dict[str, Any]:
+def build(run: Run[HasVocab], folder: Path) -> StageResult:
     """Write sentences.parquet and occurrences.parquet (both empty where no token is new); return counts."""
     vocab_folder = run.folder('vocab')
     tokens = read_new_tokens(vocab_folder)
@@ -109,7 +110,7 @@ def build(run: Run[HasVocab], folder: Path) -> dict[str, Any]:
         )
         run.console.say(f'contexts: nothing to look for, {reason}')
         _write_tables(folder, tokens, [])
-        return {'tokens': 0, 'sentences': 0, 'occurrences': 0}
+        return StageResult(ContextCounts(tokens=0, occurrences=0, sentences=0))
     documents = open_documents(run.folder('corpus'), 'train')
     k, longest = run.config.contexts.per_token, run.config.contexts.max_characters
     blocks = ranges(len(documents), BLOCK)
@@ -125,23 +126,26 @@ def build(run: Run[HasVocab], folder: Path) -> dict[str, Any]:
     (folder / PARTIAL).unlink(missing_ok=True)
     seconds = time.monotonic() - started
     per_token = np.bincount([row.token for row in located], minlength=len(tokens))
-    counts = {
-        'tokens': len(tokens),
-        'tokens_without': int((per_token == 0).sum()),
-        'tokens_with_some': int(((per_token > 0) & (per_token < k)).sum()),
-        'tokens_with_all': int((per_token == k).sum()),
-        'sentences_searched': search.sentences,
-        'occurrences': len(located),
-        'not_located': len(search.candidates) - len(located),
-        'sentences': len({row.text for row in located}),
-    }
-    share = {name: count / len(tokens) for name, count in counts.items()}
+    without, some, every = (
+        int(of_tokens.sum())
+        for of_tokens in (per_token == 0, (per_token > 0) & (per_token < k), per_token == k)
+    )
     run.console.say(
-        f'contexts: of {numbered(len(tokens), "new token")} {share["tokens_without"]:.1%} have none, '
-        f'{share["tokens_with_some"]:.1%} have 1-{k - 1}, {share["tokens_with_all"]:.1%} have {k}; '
+        f'contexts: of {numbered(len(tokens), "new token")} {without / len(tokens):.1%} have none, '
+        f'{some / len(tokens):.1%} have 1-{k - 1}, {every / len(tokens):.1%} have {k}; '
         f'{numbered(search.sentences, "sentence")} searched, {search.sentences / seconds:,.0f}/s'
     )
-    return counts
+    counts = ContextCounts(
+        tokens=len(tokens),
+        tokens_without=without,
+        tokens_with_some=some,
+        tokens_with_all=every,
+        sentences_searched=search.sentences,
+        occurrences=len(located),
+        not_located=len(search.candidates) - len(located),
+        sentences=len({row.text for row in located}),
+    )
+    return StageResult(counts)
 
 
 def sample_contexts(

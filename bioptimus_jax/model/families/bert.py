@@ -3,13 +3,14 @@
 import dataclasses
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 
 from bioptimus_jax.model.architecture import HEAD, Paired, Rule
 from bioptimus_jax.model.layers import RULES, SIZES, LikeBert
+from bioptimus_jax.model.trees import Params
 
 
 def pooler(architecture: LikeBert, module: str = 'pooler.dense') -> dict[str, tuple[int, ...]]:
@@ -93,13 +94,13 @@ class PairedBert(Bert, Paired):
         """Nothing: both are trained."""
         return {}
 
-    def pair_logits(self, params: Mapping[str, Any], first_xD: jax.Array) -> jax.Array:
+    def pair_logits(self, params: Params, first_xD: jax.Array) -> jax.Array:
         pooler, head = params['pooler']['dense'], params[HEAD]['seq_relationship']
         first_NxD = first_xD.reshape(-1, self.hidden).astype(jnp.float32)
         pooled_NxD = jnp.tanh(first_NxD @ pooler['kernel'] + pooler['bias'][None])
         return (pooled_NxD @ head['kernel'] + head['bias'][None]).reshape(*first_xD.shape[:-1], 2)
 
-    def outputs(self, params: Mapping[str, Any], hidden_BxLxD: jax.Array) -> dict[str, jax.Array]:
+    def outputs(self, params: Params, hidden_BxLxD: jax.Array) -> dict[str, jax.Array]:
         return {
             'prediction_logits': self.logits(params, hidden_BxLxD),
             'seq_relationship_logits': self.pair_logits(params, hidden_BxLxD[:, 0]),

@@ -18,6 +18,7 @@ from bioptimus_jax.model.architecture import ACTIVATIONS, HEAD, Rule
 from bioptimus_jax.model.compute import PLAIN_COMPUTE, Compute
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.layers import RULES, LikeBert, ModelPart
+from bioptimus_jax.model.trees import Params
 
 MODULES = {'embeddings/embeddings_project/': 'electra/embeddings_project/', '': 'electra/'}
 
@@ -110,9 +111,7 @@ class Discriminator(Electra):
     def predictions(self, compute: Compute) -> nn.Module:
         return Judgement(self, compute)
 
-    def logits(
-        self, params: Mapping[str, Any], hidden_BxLxD: jax.Array, compute: Compute = PLAIN_COMPUTE
-    ) -> jax.Array:
+    def logits(self, params: Params, hidden_BxLxD: jax.Array, compute: Compute = PLAIN_COMPUTE) -> jax.Array:
         """Logits, for each piece, that it was replaced."""
         head = {'params': params[HEAD]['predictions']}
         return cast(jax.Array, self.predictions(compute).apply(head, hidden_BxLxD))

@@ -27,11 +27,11 @@ from bioptimus_jax.model.folder import deciding_files, source_folder
 from bioptimus_jax.model.layers import at_slots
 from bioptimus_jax.model.loaded import Loaded
 from bioptimus_jax.model.tensors import read_architecture
-from bioptimus_jax.model.trees import unflatten
+from bioptimus_jax.model.trees import Params, unflatten
 from bioptimus_jax.pretrain.backends import scans
 from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.cross_entropy import Divergence, cross_entropy, in_chunks
-from bioptimus_jax.pretrain.objective import Example, Key, Params, Records, Tensors, means
+from bioptimus_jax.pretrain.objective import Example, Key, Records, Tensors, means
 from bioptimus_jax.pretrain.objectives.mlm import MaskedLM, MaskedRows, inputs, plain_evaluation
 from bioptimus_jax.pretrain.throughput import forward_flops_per_token, training_flops_per_token
 from bioptimus_jax.tokenizer import subwords

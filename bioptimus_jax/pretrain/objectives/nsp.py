@@ -15,9 +15,9 @@ from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.model.architecture import Architecture, Paired, Rule
 from bioptimus_jax.model.folder import source_folder
 from bioptimus_jax.model.tensors import parameters_in
-from bioptimus_jax.model.trees import flatten, unflatten
+from bioptimus_jax.model.trees import Params, flatten, unflatten
 from bioptimus_jax.pretrain.config import HasTraining
-from bioptimus_jax.pretrain.objective import Example, Key, Params, Records, Tensors, means
+from bioptimus_jax.pretrain.objective import Example, Key, Records, Tensors, means
 from bioptimus_jax.pretrain.objectives.mlm import MaskedLM, MaskedRows
 from bioptimus_jax.rows.blocks import FOLLOWS, UNLABELLED
 from bioptimus_jax.rows.layouts import LAYOUTS, layout_of

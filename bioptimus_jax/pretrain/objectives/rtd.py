@@ -23,12 +23,12 @@ from bioptimus_jax.model.architecture import COLUMN_MULTIPLE, HEAD, Architecture
 from bioptimus_jax.model.attention import attend
 from bioptimus_jax.model.folder import deciding_files, source_folder
 from bioptimus_jax.model.tensors import load_folder, read_architecture
-from bioptimus_jax.model.trees import flatten, unflatten
+from bioptimus_jax.model.trees import Params, flatten, unflatten
 from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.cross_entropy import Arrays, in_chunks, of_targets
 from bioptimus_jax.pretrain.evaluate import BATCH_ROWS, FROZEN, totals_of
 from bioptimus_jax.pretrain.masking import Masked
-from bioptimus_jax.pretrain.objective import Example, Key, Objective, Params, Records, Tensors
+from bioptimus_jax.pretrain.objective import Example, Key, Objective, Records, Tensors
 from bioptimus_jax.pretrain.objectives.mlm import FrozenEvaluation, MaskedLM, MaskedRows, inputs
 from bioptimus_jax.pretrain.throughput import training_flops_per_token
 from bioptimus_jax.rows.stored import Rows
@@ -222,7 +222,7 @@ class ReplacedTokens(Objective):
         own = {path: value for path, value in made.items() if not shared.search(path)}
         return {**params, HEAD: head[HEAD], GENERATOR: unflatten(own)}
 
-    def _read(self, folder: Path, source: Path, tables: Mapping[str, Any]) -> dict[str, Any]:
+    def _read(self, folder: Path, source: Path, tables: Params) -> Params:
         """The parameters of a generator's folder. InputError where it was not trained with the source."""
         architecture, params, fresh = load_folder(folder)
         read, shared = flatten(params), self._shape_of_generator[1]
@@ -237,7 +237,7 @@ class ReplacedTokens(Objective):
         kept = self.config.surgery.initialisation.keeps_vocabulary
         return {path: value for path, value in read.items() if kept or path != architecture.output_bias}
 
-    def of_generator(self, params: Mapping[str, Any]) -> dict[str, Any]:
+    def of_generator(self, params: Params) -> Params:
         """The parameters that the generator computes with, the shared ones among them."""
         shared = self._shape_of_generator[1]
         flat = {path: value for path, value in flatten(params).items() if shared.search(path)}
@@ -442,7 +442,7 @@ def auc(scores: np.ndarray, positive: np.ndarray) -> float:
     return float((ranks[positive].sum() - ones * (ones + 1) / 2) / (ones * zeros)) if ones and zeros else 0.5
 
 
-def _drawn(architecture: Architecture, key: jax.Array) -> dict[str, Any]:
+def _drawn(architecture: Architecture, key: jax.Array) -> Params:
     """Random parameters; zeros where the key is traced, since numpy draws the numbers."""
     if isinstance(key, jax.core.Tracer):
         return unflatten({path: jnp.zeros(shape) for path, shape in architecture.shapes().items()})
