@@ -297,7 +297,7 @@ def test_results_do_not_depend_on_workers_and_finished_cells_are_kept(tiny_bert,
         counts.append(stage.build(run, folder))
         records.append(read_jsonl(folder / 'results.jsonl'))
     assert counts[0] == counts[1]
-    assert counts[0]['gold_in_file'] == counts[0]['gold_scored'] > 0
+    assert counts[0].counts.sums['gold_in_file'] == counts[0].counts.sums['gold_scored'] > 0
     for a, b in zip(*records, strict=True):
         for key in ('model', 'dataset', 'seed', 'devel', 'test', 'best_epoch'):
             assert a[key] == b[key]
@@ -311,7 +311,7 @@ def test_results_do_not_depend_on_workers_and_finished_cells_are_kept(tiny_bert,
     times = {p: p.stat().st_mtime_ns for p in folder.glob('*/*/*/*/scores.json')}
     (cell / 'scores.json').unlink()
     again = stage.build(run, folder)
-    assert again.content == counts[0]['content']
+    assert again.content == counts[0].content
     assert again.counts.kept == 1
     kept = [p for p, t in times.items() if p.stat().st_mtime_ns == t]
     assert [p.parents[2].name for p in kept] == ['two']

@@ -17,7 +17,7 @@ from bioptimus_jax.model.attention import Attend
 from bioptimus_jax.model.config import FAMILIES
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.backends import Sharded, find_flaw
-from bioptimus_jax.pretrain.objective import make_objective
+from bioptimus_jax.pretrain.objective import Tensors, make_objective
 from bioptimus_jax.pretrain.sharding import make_mesh
 from bioptimus_jax.pretrain.step import example_at, sharded_step
 from bioptimus_jax.records.curriculum import RowCounts
@@ -70,7 +70,9 @@ class Trial:
                 filled += len(word)
         most = max(map(len, lengths))
         lengths_BxG = np.array([[*row, *[0] * (most - len(row))] for row in lengths], np.int32)
-        self.batch = {'tokens': tokens_BxL, 'word_starts': starts_BxL, 'segment_lengths': lengths_BxG}
+        self.batch: Tensors = jax.device_put(
+            {'tokens': tokens_BxL, 'word_starts': starts_BxL, 'segment_lengths': lengths_BxG}
+        )
         self._step, self._state = sharded_step(
             self.objective, mesh, architecture.initial_parameters(jax.random.key(seed))
         )

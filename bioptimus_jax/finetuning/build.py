@@ -57,7 +57,7 @@ from bioptimus_jax.run.shipped import plug_ins, variations
 from bioptimus_jax.sets import corpora
 from bioptimus_jax.sets.corpora import NamedSet
 from bioptimus_jax.sets.sentences import SPLITS
-from bioptimus_jax.storage.files import Checksums, digest, write_json, write_jsonl
+from bioptimus_jax.storage.files import Checksums, JsonObject, digest, write_json, write_jsonl
 from bioptimus_jax.vocab.agreement import load_for_words
 
 MODELS = 'config.finetune.models'
@@ -278,7 +278,7 @@ def _train(
 
 def _write_results(
     folder: Path, ordered: Sequence[FineTuning], searched: SettingSearch | None
-) -> list[dict[str, Any]]:
+) -> list[JsonObject]:
     """Write search.json, or remove that of another search, and results.jsonl; gives the lines of the latter."""
     if searched:
         write_json(folder / search.FILE, searched.json())
@@ -289,7 +289,7 @@ def _write_results(
     return results
 
 
-def _sums(ordered: Sequence[FineTuning], results: Sequence[Mapping[str, Any]]) -> tuple[dict[str, int], str]:
+def _sums(ordered: Sequence[FineTuning], results: Sequence[JsonObject]) -> tuple[dict[str, int], str]:
     """What tasks sum up over cells, and the digest of their scores.
 
     Seconds differ from run to run; the scores and predictions decide whether a later stage is out of date.
@@ -442,7 +442,7 @@ def _code(chosen: NamedSet, settings: Finetune) -> dict[str, str]:
     return plug_ins([*named, *(('measure', name, MEASURES) for name in measures if name in MEASURES.added)])
 
 
-def deciding(settings: Finetune) -> dict[str, Any]:
+def deciding(settings: Finetune) -> JsonObject:
     """What of a setting decides a result."""
     return settings.deciding() | (
         {'recommended': recommended.VERSION} if recommended.open_keys(settings) else {}

@@ -11,6 +11,7 @@ from bioptimus_jax.finetuning.texts.features import FEATURES, PREDICTORS
 from bioptimus_jax.model.config import INITIAL, SOURCE, phase_of
 from bioptimus_jax.model.lora import MOST_RANK, Lora, alpha_key, lora_of, targets_key
 from bioptimus_jax.pretrain.config import HasTraining
+from bioptimus_jax.storage.files import JsonObject
 
 STANDARD = 'standard'
 TOGETHER = 'ensemble'
@@ -194,7 +195,7 @@ class Finetune:
         """The keys under each of `settings`."""
         return [self.named(setting) for setting in self.settings]
 
-    def deciding(self) -> dict[str, Any]:
+    def deciding(self) -> JsonObject:
         """The values of the keys that decide the result of a fine-tuning."""
         return {k: v for k, v in dataclasses.asdict(self).items() if k not in NOT_OF_A_SETTING}
 

@@ -51,8 +51,7 @@ def cross(console: Console, cells: Sequence[Cell], datasets: Mapping[NamedSet, A
                 for cell in away
             ]
             at_home = [task.written(cell.target) for cell in home]
-            scores = _compared(task, names, crossed, at_home)
-            found.append(CrossedModel(**vars(place(other[0])), trained_on=source.name, **scores))
+            found.append(_compared(own[0], other[0], task, names, crossed, at_home))
         progress.update(1)
     return found
 
@@ -98,11 +97,13 @@ def _predicted(
 
 
 def _compared(
+    own: Cell,
+    other: Cell,
     task: Task,
     names: Mapping[str, str],
     crossed: Seeds,
     at_home: Seeds,
-) -> dict[str, Any]:
+) -> CrossedModel:
     """The comparison of both on their shared labels alone."""
     theirs = dict.fromkeys(names.values(), '')
     same = {name: name for name in theirs}
@@ -118,12 +119,14 @@ def _compared(
     (unit, away_SxUxC), (_, home_SxUxC) = counted(crossed, names), counted(at_home, same)
     pairing = Pairing('', task.metric, tuple(range(len(crossed))), unit, '', away_SxUxC, home_SxUxC)
     [difference] = differences_on_items([pairing]).values()
-    return {
-        'types': tuple(sorted(theirs)),
-        'seeds': len(crossed),
-        'test': mean_score(task.metric, away_SxUxC),
-        'interval': recorded(percentile_interval(bootstrap(task.metric, away_SxUxC))),
-        'in_corpus': mean_score(task.metric, home_SxUxC),
-        'drop': difference.observed,
-        'drop_interval': recorded(difference.interval),
-    }
+    return CrossedModel(
+        **vars(place(other)),
+        trained_on=own.dataset.name,
+        types=tuple(sorted(theirs)),
+        seeds=len(crossed),
+        test=mean_score(task.metric, away_SxUxC),
+        interval=recorded(percentile_interval(bootstrap(task.metric, away_SxUxC))),
+        in_corpus=mean_score(task.metric, home_SxUxC),
+        drop=difference.observed,
+        drop_interval=recorded(difference.interval),
+    )

@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import torch
 
@@ -83,9 +83,17 @@ def load_head(
     return tokenizer, head.to(device)
 
 
+class LoadingInfo(TypedDict):
+    """What transformers says of the tensors of a folder that it loaded."""
+
+    missing_keys: set[str]
+    unexpected_keys: set[str]
+    mismatched_keys: set[Any]
+
+
 def load_weights(
     folder: Path, hf_class: Any, refused: str = CANNOT, **options: Any
-) -> tuple[Any, dict[str, Any]]:
+) -> tuple[Any, LoadingInfo]:
     """A folder's model by a class of transformers, and what is missing or of another shape; in float32, if not said.
 
     Nothing is downloaded, and no code of the folder is run. Raises InputError; `refused` says what for a reason.
@@ -142,7 +150,7 @@ def _set_dropout(config: Any, rate: float) -> None:
             setattr(config, name, rate)
 
 
-def _check_weights(folder: Path, model: Any, info: dict[str, Any]) -> None:
+def _check_weights(folder: Path, model: Any, info: LoadingInfo) -> None:
     for name, tensor in model.state_dict().items():
         if tensor.is_floating_point() and not torch.isfinite(tensor).all():
             raise InputError(

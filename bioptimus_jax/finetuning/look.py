@@ -15,7 +15,7 @@ from bioptimus_jax.sets.corpora import NamedSet, is_dataset, name_of, set_at, se
 from bioptimus_jax.sets.folders import holding
 from bioptimus_jax.sets.roles import FOUND, Columns
 from bioptimus_jax.sets.sentences import SPLITS
-from bioptimus_jax.storage.files import write_json
+from bioptimus_jax.storage.files import JsonObject, write_json
 from bioptimus_jax.tokenizer.quoted import quotation_note, quotations
 
 
@@ -37,7 +37,7 @@ class Looked:
         """Lines about each set, on sets that do not compare, and on folders that are none."""
         return [*(found.lines for found in self.sets.values()), *filter(None, [self.clashes, self.left_out])]
 
-    def json(self) -> dict[str, Any]:
+    def json(self) -> JsonObject:
         """What lint.json has of each set, with `labels` as labels.json, and all lines."""
         sets = {
             name: {

@@ -6,7 +6,7 @@ DistilBERT, DeBERTa, ModernBERT ...
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import torch
 
@@ -109,7 +109,15 @@ def freeze(head: Head, count: int) -> None:
             parameter.requires_grad_(False)
 
 
-def parameter_groups(head: Head, settings: Finetune) -> list[dict[str, Any]]:
+class ParameterGroup(TypedDict):
+    """Parameters with their peak rate and their weight decay, as torch's optimisers take them."""
+
+    params: list[torch.nn.Parameter]
+    lr: float
+    weight_decay: float
+
+
+def parameter_groups(head: Head, settings: Finetune) -> list[ParameterGroup]:
     """Every parameter that is trained, in exactly one group with its peak rate and its weight decay.
 
     Biases, layer norms and `undecayed` have no decay. With `layer_decay` d, the layer that is k below the top one has

@@ -11,7 +11,7 @@ import re
 import zlib
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self, cast
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, cast
 
 import flax.linen as nn
 import jax
@@ -24,7 +24,10 @@ from bioptimus_jax.model.attention import Ranges, layer_seed
 from bioptimus_jax.model.compute import PLAIN_COMPUTE, REMAT, Compute
 from bioptimus_jax.model.pointwise import gelu, silu
 from bioptimus_jax.model.trees import Params, flatten, unflatten
+from bioptimus_jax.storage.files import JsonObject
 
+Context: TypeAlias = dict[str, Any]
+"""What layers read: the arrays of a batch, and what is made of them once for all layers (ranges, rotations)."""
 ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
     'gelu': gelu,
     'gelu_new': functools.partial(jax.nn.gelu, approximate=True),
@@ -235,14 +238,14 @@ class Architecture(abc.ABC):
         return self.intermediate
 
     @classmethod
-    def from_config(cls, values: Mapping[str, Any], file: Path) -> Self:
+    def from_config(cls, values: JsonObject, file: Path) -> Self:
         """The shape in the `values` of a config.json. Raises InputError that names `file` and the key."""
         for name, only in cls.supported.items():
             if values.get(name, only) != only:
                 raise InputError(f'{file}: {name} is {values[name]!r}; only {only!r} is supported')
         fields = {f.name: f for f in dataclasses.fields(cls)}
         values = {**cls.hf_defaults, **values}
-        settings: dict[str, Any] = {'untied': _is_untied(values, file)}
+        settings: JsonObject = {'untied': _is_untied(values, file)}
         for field, name in cls.config_keys.items():
             if name in values:
                 settings[field] = values[name]
@@ -257,7 +260,7 @@ class Architecture(abc.ABC):
         except (ValueError, TypeError, ZeroDivisionError) as error:
             raise InputError(f'{file}: {error}') from error
 
-    def to_config(self) -> dict[str, Any]:
+    def to_config(self) -> JsonObject:
         """What config.json says of the shape."""
         return {name: getattr(self, field) for field, name in self.config_keys.items()}
 
@@ -319,7 +322,7 @@ class Architecture(abc.ABC):
     def predictions(self, compute: Compute) -> nn.Module:
         """`hidden_BxMxD -> (states_BxMxD, bias_V)` of the output layer, the bias lowest in columns that are padding."""
 
-    def context(self, batch: Mapping[str, jax.Array]) -> dict[str, Any]:
+    def context(self, batch: Mapping[str, jax.Array]) -> Context:
         """The batch of `encode`, and what is made of it once for all layers: `ranges`, of whole documents."""
         return {**batch, 'ranges': Ranges.of(batch['segments'], lengths_BxG=batch.get('lengths'))}
 
@@ -538,7 +541,7 @@ def _leaf(params: Any, path: str) -> Any:
     return functools.reduce(operator.getitem, path.split('/'), params)
 
 
-def _is_untied(values: Mapping[str, Any], file: Path) -> bool:
+def _is_untied(values: JsonObject, file: Path) -> bool:
     """Whether config.json says that the output layer has a table of its own."""
     tied = values.get('tie_word_embeddings', True)
     if not isinstance(tied, bool):

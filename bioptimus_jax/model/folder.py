@@ -4,14 +4,13 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from bioptimus_jax.config.fields import check_name, meant
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.hosts.remote.models import ADAPTER, hub_model, model_folder
 from bioptimus_jax.model.config import FAMILIES, INITIAL, SNAPSHOT, SOURCE, HasModel, Source, phase_of
 from bioptimus_jax.model.weights import WEIGHTS, weight_files
-from bioptimus_jax.storage.files import digest, read_json, sha256
+from bioptimus_jax.storage.files import JsonObject, digest, read_json, sha256
 from bioptimus_jax.tokenizer import subwords
 
 ABOUT = 'export.json'
@@ -22,7 +21,7 @@ SENTENCE_TRANSFORMERS = ('modules.json', 'config_sentence_transformers.json', '1
 """What sentence-transformers writes beside a model."""
 
 
-def config_values(folder: Path) -> dict[str, Any]:
+def config_values(folder: Path) -> JsonObject:
     """What config.json says of the model in a folder.
 
     Raises InputError where there is no folder, no such file or an adapter, and for a file that is damaged or names no

@@ -11,7 +11,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from bioptimus_jax.model.architecture import ACTIVATIONS, Architecture, Rule
+from bioptimus_jax.model.architecture import ACTIVATIONS, Architecture, Context, Rule
 from bioptimus_jax.model.attention import Dropped, Ranges, dropout
 from bioptimus_jax.model.compute import PLAIN_COMPUTE, Compute
 
@@ -156,7 +156,7 @@ class ModelPart(nn.Module):
             return values
         return dropout(values, self.architecture.dropout, seed_2, self.site + after)
 
-    def words(self, batch: Mapping[str, Any], delta_BxLxD: jax.Array | None) -> jax.Array:
+    def words(self, batch: Context, delta_BxLxD: jax.Array | None) -> jax.Array:
         """The rows of the words, and what is added to them."""
         rows_BxLxD = self.embedding(self.architecture.padded_vocab_size, batch['tokens'], 'word_embeddings')
         return rows_BxLxD if delta_BxLxD is None else rows_BxLxD + delta_BxLxD
@@ -200,14 +200,12 @@ class Embeddings(ModelPart):
     positioned: bool = True
 
     @nn.compact
-    def __call__(
-        self, batch: Mapping[str, jax.Array], seed_2: jax.Array | None, delta_BxLxD: jax.Array | None
-    ) -> jax.Array:
+    def __call__(self, batch: Context, seed_2: jax.Array | None, delta_BxLxD: jax.Array | None) -> jax.Array:
         a = self.architecture
         states_BxLxD = self.drop(self.normal(self.summed(batch, delta_BxLxD)), seed_2)
         return self.dense(a.hidden, states_BxLxD, 'embeddings_project') if a.projects else states_BxLxD
 
-    def summed(self, batch: Mapping[str, jax.Array], delta_BxLxD: jax.Array | None) -> jax.Array:
+    def summed(self, batch: Context, delta_BxLxD: jax.Array | None) -> jax.Array:
         """The sum of the rows for words, token types and positions, and of what is added to words."""
         a = self.architecture
         summed_BxLxD = self.words(batch, delta_BxLxD)
@@ -226,9 +224,7 @@ class SelfAttention(ModelPart):
     """Queries, keys and values of one layer, and what they attend to."""
 
     @nn.compact
-    def __call__(
-        self, hidden_BxLxD: jax.Array, batch: Mapping[str, Any], seed_2: jax.Array | None
-    ) -> jax.Array:
+    def __call__(self, hidden_BxLxD: jax.Array, batch: Context, seed_2: jax.Array | None) -> jax.Array:
         query, key, value = (
             self.heads_of(self.dense(self.architecture.hidden, hidden_BxLxD, name))
             for name in ('query', 'key', 'value')
@@ -236,12 +232,12 @@ class SelfAttention(ModelPart):
         query, key = (self.with_positions(heads, batch) for heads in (query, key))
         return self.attended(query, key, value, batch['ranges'], seed_2, **self.terms(batch))
 
-    def with_positions(self, heads_BxLxHxK: jax.Array, batch: Mapping[str, Any]) -> jax.Array:
+    def with_positions(self, heads_BxLxHxK: jax.Array, batch: Context) -> jax.Array:
         """Queries or keys; a family with rotary positions turns them here."""
         del batch
         return heads_BxLxHxK
 
-    def terms(self, batch: Mapping[str, Any]) -> dict[str, jax.Array]:
+    def terms(self, batch: Context) -> dict[str, jax.Array]:
         """What the family's scores have beside products of queries and keys, by the names of `attend`'s arguments."""
         del batch
         return {}
@@ -283,7 +279,7 @@ class Attention(Block):
     def __call__(
         self,
         hidden_BxLxD: jax.Array,
-        batch: Mapping[str, Any],
+        batch: Context,
         seed_2: jax.Array | None,
         slots: jax.Array | None,
     ) -> jax.Array:
@@ -316,7 +312,7 @@ class Layer(Block):
     def __call__(
         self,
         hidden_BxLxD: jax.Array,
-        batch: Mapping[str, Any],
+        batch: Context,
         kind: int | None,
         seed_2: jax.Array | None,
         slots: jax.Array | None,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.storage.files import read_json
+from bioptimus_jax.storage.files import JsonObject, read_json
 from bioptimus_jax.tokenizer.subwords import SETTINGS
 
 MODULES, POOLED = 'modules.json', '1_Pooling/config.json'
@@ -58,7 +58,7 @@ FLAGS = {'cls_token': 'cls', 'mean_tokens': 'mean'}
 """Ends of keys, in the older spelling of these files -> how the newer one says it."""
 
 
-def files_for_sentence_transformers(pooling: str, size: int, longest: int = 0) -> dict[str, Any]:
+def files_for_sentence_transformers(pooling: str, size: int, longest: int = 0) -> JsonObject:
     """The values of these files for vectors of that size, by the paths of the files in a model's folder.
 
     `longest`: how many pieces are read of a text, if not all that its tokenizer lets through.
@@ -74,7 +74,7 @@ def files_for_sentence_transformers(pooling: str, size: int, longest: int = 0) -
         for number, (path, kind) in enumerate(zip(names, PARTS, strict=True))
     ]
     modes = {f'{FLAG}{end}': POOLINGS[pooling].hf_name == name for end, name in FLAGS.items()}
-    found: dict[str, Any] = {MODULES: modules, POOLED: {'word_embedding_dimension': size, **modes}}
+    found: JsonObject = {MODULES: modules, POOLED: {'word_embedding_dimension': size, **modes}}
     return {**found, LENGTH: {LONGEST: longest}} if longest else found
 
 

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.model.architecture import Context
 from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.model.layers import LikeBert, ModelPart, at_slots
 from bioptimus_jax.model.rotary import ROPE, TRUNCATE, Rope, check_heads, read, rotation
@@ -76,7 +77,7 @@ class PreNorm(LikeBert):
     def windows(self) -> tuple[int | None, ...]:
         return tuple(kind.window for kind in self.kinds)
 
-    def context(self, batch: Mapping[str, jax.Array]) -> dict[str, Any]:
+    def context(self, batch: Mapping[str, jax.Array]) -> Context:
         """The context with the cosines and sines of each way to turn positions."""
         ropes = dict.fromkeys(kind.rope for kind in self.kinds)
         turns = {rope: rotation(batch['positions'], rope, self.head_size, self.positions) for rope in ropes}
@@ -94,7 +95,7 @@ class RotaryAttention(ModelPart):
         query_BxLxHxK: jax.Array,
         key_BxLxHxK: jax.Array,
         value_BxLxHxK: jax.Array,
-        batch: Mapping[str, Any],
+        batch: Context,
         kind: LayerKind,
         seed_2: jax.Array | None,
         slots: jax.Array | None,
@@ -118,7 +119,7 @@ class Layer(ModelPart):
     def __call__(
         self,
         hidden_BxLxD: jax.Array,
-        batch: Mapping[str, Any],
+        batch: Context,
         kind: LayerKind,
         seed_2: jax.Array | None,
         slots: jax.Array | None,
@@ -150,9 +151,7 @@ class WordEmbeddings(ModelPart):
     norm: bool = False
 
     @nn.compact
-    def __call__(
-        self, batch: Mapping[str, Any], seed_2: jax.Array | None, delta_BxLxD: jax.Array | None
-    ) -> jax.Array:
+    def __call__(self, batch: Context, seed_2: jax.Array | None, delta_BxLxD: jax.Array | None) -> jax.Array:
         words_BxLxD = self.words(batch, delta_BxLxD)
         begun_BxLxD = self.normal(words_BxLxD) if self.norm else words_BxLxD
         return self.drop(begun_BxLxD, seed_2).astype(jnp.float32)

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.storage.files import JsonObject
 
 ROPE, SCALING, HEAD_SIZE = 'rope_parameters', 'rope_scaling', 'head_dim'
 """Keys of config.json."""
@@ -41,7 +42,7 @@ class Rope(NamedTuple):
     kind: str = DEFAULT
     settings: tuple[tuple[str, float], ...] = ()
 
-    def to_config(self) -> dict[str, Any]:
+    def to_config(self) -> JsonObject:
         """What config.json says of it, in the spelling of transformers 5."""
         return {'rope_type': self.kind, 'rope_theta': float(self.base), **dict(self.settings)}
 
@@ -93,7 +94,7 @@ def check_heads(head_size: int) -> None:
         raise ValueError(f'heads of {head_size} columns cannot be rotated: an even number is needed')
 
 
-def check_head_size(values: Mapping[str, Any], head_size: int, file: Path) -> None:
+def check_head_size(values: JsonObject, head_size: int, file: Path) -> None:
     """Raise InputError where config.json wants heads of another size than the hidden size divided by their number."""
     if values.get(HEAD_SIZE, head_size) != head_size:
         raise InputError(
@@ -102,7 +103,7 @@ def check_head_size(values: Mapping[str, Any], head_size: int, file: Path) -> No
         )
 
 
-def rope_in(values: Mapping[str, Any], base: float | None, positions: int, file: Path) -> Rope:
+def rope_in(values: JsonObject, base: float | None, positions: int, file: Path) -> Rope:
     """The rotary positions of a model whose layers are alike, from the values of config.json that are not null.
 
     `base`: what transformers takes where none is given. Where both names of the object are there the older one counts,

@@ -52,7 +52,7 @@ RECORD = 'attention.json'
 HEADS = ('tensor',)  # the axis that heads are split over, as ROWS are those of rows; a mesh may lack some
 DOCUMENTS = 4  # of a row that a kernel is checked with
 DEEP = 12  # layers; up to here an unrolled stack is faster, and fits
-OPTIONS: dict[str, dict[str, Any]] = {
+OPTIONS: dict[str, dict[str, bool | int]] = {
     # Every product by itself in cuBLAS, which adds its bias on the way: behind Triton's products, and behind those that
     # are merged, that is a pass over memory of its own.
     'gpu': {'xla_gpu_enable_triton_gemm': False, 'xla_gpu_dot_merger_threshold_mb': 0}
@@ -166,7 +166,7 @@ def dtype_of(settings: Pretrain, platform: str) -> str:
     return 'float32' if platform == 'cpu' else 'bfloat16'
 
 
-def compiler_options(mesh: Mesh) -> dict[str, Any] | None:
+def compiler_options(mesh: Mesh) -> dict[str, bool | int] | None:
     """The options for the platform of a mesh, without what XLA_FLAGS names; None: there are none."""
     # What a user says in XLA_FLAGS counts: an option that is given with a program would overrule it.
     said = {flag.partition('=')[0].removeprefix('--') for flag in os.environ.get('XLA_FLAGS', '').split()}

@@ -23,13 +23,11 @@ from orbax.checkpoint import checkpoint_managers
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.pretrain.curriculum import CHECKPOINTS, recorded_phases
 from bioptimus_jax.pretrain.sharding import gathered, place_state
+from bioptimus_jax.pretrain.state import AVERAGE
 from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.run.manifests import MANIFEST, read_manifest, rerun_hint
 from bioptimus_jax.storage.files import read_json, sha256
 
-AVERAGE = (
-    'average'  # in a train state that has it: what is scored and exported in place of the trained weights
-)
 logging.getLogger('absl').setLevel(logging.CRITICAL)  # Orbax logs tracebacks of what it raises anyway
 
 

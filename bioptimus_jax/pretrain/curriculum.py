@@ -10,7 +10,7 @@ import dataclasses
 import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,7 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.model.config import SNAPSHOT
 from bioptimus_jax.pretrain.config import BY_DIFFICULTY, ENTITIES, MOST_STEPS, SELF_PACED, HasTraining, Phase
 from bioptimus_jax.pretrain.masking import seed_key
-from bioptimus_jax.pretrain.objective import objective_of
+from bioptimus_jax.pretrain.objective import Tensors, objective_of
 from bioptimus_jax.pretrain.rates import FALLS
 from bioptimus_jax.pretrain.shape import (
     Counts,
@@ -90,6 +90,31 @@ class RateRamp(NamedTuple):
         stairs = jnp.minimum(done // of_part, self.parts - 1) / jnp.maximum(self.parts - 1, 1)
         share = jnp.where(self.parts > 0, stairs, jnp.minimum(done / jnp.maximum(length - 1, 1), 1))
         return self.first + (self.last - self.first) * share.astype(jnp.float32)
+
+
+Column: TypeAlias = np.ndarray | np.generic
+"""A number for each phase; the number of one phase before they are put together."""
+
+
+class Table(NamedTuple):
+    """The curriculum as the step reads it: arrays over the P phases, and the `seed`, key data of a random key.
+
+    It is an argument of the step and no constant in it, so that runs that differ in it are one compiled program. The
+    `path_`s are of the learning rate, which rises and falls once over the phases of a path. `setting`: an objective's
+    columns by name.
+    """
+
+    start: Column
+    length: Column
+    peak: Column
+    path_start: Column
+    path_steps: Column
+    path_warmup: Column
+    path_drop: Column
+    path_fall: Column
+    reset: Column
+    setting: Mapping[str, Column | tuple[Column, ...]]
+    seed: Column | None = None
 
 
 Schedule = tuple[ScheduledPhase, ...]
@@ -399,11 +424,10 @@ def phase_steps(experiment: HasTraining, name: str, counts: Counts, warmup: Sequ
     return sum(steps for steps, _ in warmup) + later
 
 
-def table(schedule: Schedule, experiment: HasTraining, objective: str = '') -> dict[str, Any]:
-    """Arrays over the P phases: boundaries, learning-rate path, optimiser resets, and an objective's `setting`.
+def table(schedule: Schedule, experiment: HasTraining, objective: str = '') -> Table:
+    """The table of a schedule.
 
-    The objective is the one of that name, or the run's own; nobody reads its setting in phases with another one. With
-    them the `seed`: as an argument of the step, so that runs that differ in it are one compiled program.
+    The objective is the one of that name, or the run's own; nobody reads its setting in phases with another one.
     """
     columns_of = objective_of(experiment, objective).columns
     # A learning-rate path is one warm-up and one decay; phases that continue share that of the phase before.
@@ -422,53 +446,49 @@ def table(schedule: Schedule, experiment: HasTraining, objective: str = '') -> d
         warmup = pretrain.warmup_fraction if path.warmup_fraction < 0 else path.warmup_fraction
         end = pretrain.end_fraction if path.end_fraction < 0 else path.end_fraction
         rows.append(
-            {
-                'start': np.int32(scheduled.start),
+            Table(
+                start=np.int32(scheduled.start),
                 # The planned one, also where self-pacing ended it: what moves within a phase must not jump.
-                'length': np.int32(max(scheduled.stop, scheduled.planned_stop) - scheduled.start),
-                'peak': np.float32(phase.learning_rate or base),
-                'path_start': np.int32(members[0].start),
-                'path_steps': np.int32(length),
-                'path_warmup': np.int32(round(warmup * length)),
-                'path_drop': np.float32(1 - end),
-                'path_fall': np.int32(list(FALLS).index(path.fall)),
-                'reset': np.bool_(phase.optimizer == 'reset'),
-                'setting': columns_of(phase, experiment),
-            }
+                length=np.int32(max(scheduled.stop, scheduled.planned_stop) - scheduled.start),
+                peak=np.float32(phase.learning_rate or base),
+                path_start=np.int32(members[0].start),
+                path_steps=np.int32(length),
+                path_warmup=np.int32(round(warmup * length)),
+                path_drop=np.float32(1 - end),
+                path_fall=np.int32(list(FALLS).index(path.fall)),
+                reset=np.bool_(phase.optimizer == 'reset'),
+                setting=columns_of(phase, experiment),
+            )
         )
-    # An argument and no constant, so that runs that differ in the seed share one compiled program.
-    key = seed_key(experiment.seed)
-    return {
-        **jax.tree.map(lambda *values: np.stack(values), *rows),
-        'seed': np.asarray(jax.random.key_data(key)),
-    }
+    stacked: Table = jax.tree.map(lambda *values: np.stack(values), *rows)
+    return stacked._replace(seed=np.asarray(jax.random.key_data(seed_key(experiment.seed))))
 
 
-def seed_key_of(table: Mapping[str, Any]) -> jax.Array:
+def seed_key_of(table: Table) -> jax.Array:
     """`seed_key`, from a table."""
-    return jax.random.wrap_key_data(jnp.asarray(table['seed']), impl='threefry2x32')
+    return jax.random.wrap_key_data(jnp.asarray(table.seed), impl='threefry2x32')
 
 
-def setting_at(table: Mapping[str, Any], step: Any) -> dict[str, Any]:
+def setting_at(table: Table, step: Any) -> Tensors:
     """The objective's setting of a step, as scalars."""
     at = phase_at(table, step)
-    start, length = (jnp.asarray(table[name])[at] for name in ('start', 'length'))
-    here = jax.tree.map(lambda column: jnp.asarray(column)[at], table['setting'])
+    start, length = (jnp.asarray(column)[at] for column in (table.start, table.length))
+    here = jax.tree.map(lambda column: jnp.asarray(column)[at], table.setting)
     return {n: v.at(step - start, length) if isinstance(v, RateRamp) else v for n, v in here.items()}
 
 
-def phase_at(table: Mapping[str, Any], step: Any) -> Any:
+def phase_at(table: Table, step: Any) -> Any:
     """Number of the phase that a step belongs to."""
     # `right`: a step at which a phase starts belongs to that phase.
-    return jnp.searchsorted(jnp.asarray(table['start']), step, side='right') - 1
+    return jnp.searchsorted(jnp.asarray(table.start), step, side='right') - 1
 
 
-def learning_rate_at(table: Mapping[str, Any], step: Any) -> Any:
+def learning_rate_at(table: Table, step: Any) -> Any:
     """Linear warm-up to the peak, then the fall of the path to `end_fraction`, continuous at the peak."""
     at = phase_at(table, step)
     peak, start, steps, warmup, drop = (
-        jnp.asarray(table[n])[at].astype(jnp.float32)
-        for n in ('peak', 'path_start', 'path_steps', 'path_warmup', 'path_drop')
+        jnp.asarray(column)[at].astype(jnp.float32)
+        for column in (table.peak, table.path_start, table.path_steps, table.path_warmup, table.path_drop)
     )
     done = step - start
     # + 1: else the first step would have a learning rate of 0, and change nothing.
@@ -476,7 +496,7 @@ def learning_rate_at(table: Mapping[str, Any], step: Any) -> Any:
     since, length, fallen = done - warmup, jnp.maximum(steps - warmup, 1), done - warmup
     # Each fall is computed and one is chosen: the phase is traced, so there is no `if`.
     for number, fall in enumerate(FALLS.values()):
-        chosen = jnp.asarray(table['path_fall'])[at] == number
+        chosen = jnp.asarray(table.path_fall)[at] == number
         fallen = jnp.where(chosen, fall.fallen(since, length), fallen)
     falling = 1 - drop * fallen / length
     return peak * jnp.where(done < warmup, rising, falling)

@@ -19,7 +19,7 @@ from bioptimus_jax.model.tensors import load_folder
 from bioptimus_jax.pretrain import adapter, curriculum, difficulty, goodput, mixture, overlap, watch
 from bioptimus_jax.pretrain.backends import MeasuredAttention
 from bioptimus_jax.pretrain.batches import Batches, stream
-from bioptimus_jax.pretrain.checkpoint import AVERAGE, Checkpoints, phase_checksums
+from bioptimus_jax.pretrain.checkpoint import Checkpoints, phase_checksums
 from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.deadline import steps_in_time
 from bioptimus_jax.pretrain.energy import Meter
@@ -29,6 +29,7 @@ from bioptimus_jax.pretrain.objective import Evaluation, most_places
 from bioptimus_jax.pretrain.programs import Objectives, Program, check_programs, make_objectives
 from bioptimus_jax.pretrain.shape import Turning
 from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh, mesh_in_words
+from bioptimus_jax.pretrain.state import AVERAGE, TrainState
 from bioptimus_jax.pretrain.step import TrainStep, sharded_steps
 from bioptimus_jax.pretrain.watch import LogInterval, Profiler
 from bioptimus_jax.progress.console import Console, Progress
@@ -105,7 +106,7 @@ class Session:
         return curriculum.kept_steps(self.schedule, per_phase, self.taken, self.next_save)
 
     @property
-    def tables(self) -> dict[str, dict[str, Any]]:
+    def tables(self) -> dict[str, curriculum.Table]:
         """The curriculum's table of each objective."""
         names = {program.name for program in self.objectives.by_program}
         return {name: curriculum.table(self.schedule, self.run.config, name) for name in names}
@@ -180,7 +181,7 @@ def build(run: Run[HasTraining], folder: Path) -> StageResult:
     return StageResult(counts, digest({name: phase_checksums(folder, name) for name in kept}))
 
 
-def _take_steps(session: Session, state: dict[str, Any]) -> None:
+def _take_steps(session: Session, state: TrainState) -> None:
     """Train from where the state stands to the end, with the scores of the start before the first step."""
     run, clock = session.run, session.clock
     step = clock.first = int(state['step'])
@@ -199,7 +200,7 @@ def _take_steps(session: Session, state: dict[str, Any]) -> None:
             session.checkpoints.close()
 
 
-def _open(run: Run[HasTraining], folder: Path, clock: Clock) -> tuple[Session, dict[str, Any]]:
+def _open(run: Run[HasTraining], folder: Path, clock: Clock) -> tuple[Session, TrainState]:
     config, runtime = run.config, run.config.runtime
     rows = mixture.open_rows(run.config, run.folder('rows'), run.manifest('vocab'))
     subwords = load_subwords(run.folder('vocab'))

@@ -38,10 +38,16 @@ Tensors: TypeAlias = dict[str, jax.Array]
 """Arrays by name: of a batch, a setting, the terms of a loss, sums or metrics."""
 Key: TypeAlias = jax.Array | None
 """A random key; None: nothing is dropped."""
+Columns: TypeAlias = Mapping[str, np.generic | tuple[np.generic, ...]]
+"""An objective's setting in one phase: numpy scalars by name, or named tuples of them."""
 OfPart: TypeAlias = Callable[[Any, Key], Any]
 """Arrays from the rows of a micro-batch and a dropout key."""
-Records: TypeAlias = Sequence[Mapping[str, Any]]
-"""The metrics of several steps, on the host."""
+StepMetrics: TypeAlias = Mapping[str, np.ndarray]
+"""What a step tells, on the host."""
+Records: TypeAlias = Sequence[StepMetrics]
+"""The metrics of several steps."""
+Told: TypeAlias = Mapping[str, float | Mapping[int, float]]
+"""What a training record tells of some steps: numbers by name, or by name and number."""
 Advance: TypeAlias = Callable[[float], None]
 """A function that is told the share of the work that was done, and may raise."""
 
@@ -189,8 +195,8 @@ class Objective(abc.ABC):
         return place(statement) <= min(map(place, STATEMENTS[statement]))
 
     @staticmethod
-    def columns(phase: Phase, config: HasTraining) -> dict[str, Any]:
-        """What its table of the curriculum holds of a phase: numpy scalars by name, the same names for every phase."""
+    def columns(phase: Phase, config: HasTraining) -> Columns:
+        """What its table of the curriculum holds of a phase, the same names for every phase."""
         return {}
 
     @staticmethod
@@ -266,7 +272,7 @@ class Objective(abc.ABC):
     def metrics(self, example: Example, sums: Tensors) -> Tensors:
         """What a step tells, still on the device; among it `predicted`, the places that the output layer was for."""
 
-    def record(self, steps: Records, finite: Records) -> dict[str, Any]:
+    def record(self, steps: Records, finite: Records) -> Told:
         """Entries of a training record beside the loss: from the metrics of its steps, and of those that are finite."""
         return {}
 

@@ -7,7 +7,7 @@ sharded"). `tensor`: heads, the wide half of the feed-forward block, and the voc
 import dataclasses
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -19,6 +19,7 @@ from jax.typing import DTypeLike
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.model.architecture import Architecture, Rule
 from bioptimus_jax.model.trees import Params, flatten, match_rules, unflatten
+from bioptimus_jax.pretrain.state import TrainState
 
 AXES = ('data', 'fsdp', 'tensor')
 ROWS_OF_A_STEP = 'config.pretrain.batch_rows / config.pretrain.micro_batches'
@@ -118,7 +119,7 @@ def shardings_of(params: Params, mesh: Mesh, rules: Sequence[Rule]) -> Any:
     return unflatten({path: NamedSharding(mesh, PartitionSpec(*split)) for path, split in axes.items()})
 
 
-def state_shardings(state: Mapping[str, Any], mesh: Mesh, rules: Sequence[Rule]) -> Any:
+def state_shardings(state: TrainState, mesh: Mesh, rules: Sequence[Rule]) -> Any:
     """A tree like the train state that says where each leaf is kept: what is of a parameter, with the parameter."""
     everywhere, of_param = replicated(mesh), flatten(shardings_of(state['params'], mesh, rules))
 

@@ -4,7 +4,7 @@ B rows of the global batch.
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -18,11 +18,11 @@ from bioptimus_jax.model.layers import LOOKED_UP
 from bioptimus_jax.model.trees import flatten, unflatten
 from bioptimus_jax.pretrain import adapter, curriculum, sharding
 from bioptimus_jax.pretrain.backends import compiler_options
-from bioptimus_jax.pretrain.checkpoint import AVERAGE
 from bioptimus_jax.pretrain.config import Pretrain
 from bioptimus_jax.pretrain.masking import row_keys, seed_key
-from bioptimus_jax.pretrain.objective import Example, Objective, OfPart
+from bioptimus_jax.pretrain.objective import Example, Objective, OfPart, Tensors
 from bioptimus_jax.pretrain.optimizer import make_optimizer, moved, reset_where, scored
+from bioptimus_jax.pretrain.state import AVERAGE, TrainState
 from bioptimus_jax.surgery.made import NOTHING_MADE, Made
 
 DROPOUT_STREAM, START_STREAM = 2**32 - 1, 2**32 - 2  # beyond any step: masks fold the step into the same key
@@ -35,11 +35,13 @@ class TrainStep:
     compiled: Any
     frozen: Any
 
-    def __call__(self, state: dict, batch: dict, table: dict) -> tuple[dict, dict]:
+    def __call__(
+        self, state: TrainState, batch: Tensors, table: curriculum.Table
+    ) -> tuple[TrainState, Tensors]:
         return self.compiled(state, self.frozen, batch, table)
 
 
-def sharded_step(objective: Objective, mesh: Mesh, params: Any) -> tuple[TrainStep, dict[str, Any]]:
+def sharded_step(objective: Objective, mesh: Mesh, params: Any) -> tuple[TrainStep, TrainState]:
     """`sharded_steps` of one objective."""
     [step], state = sharded_steps([objective], mesh, params)
     return step, state
@@ -47,7 +49,7 @@ def sharded_step(objective: Objective, mesh: Mesh, params: Any) -> tuple[TrainSt
 
 def sharded_steps(
     objectives: Sequence[Objective], mesh: Mesh, params: Any, made: Made = NOTHING_MADE
-) -> tuple[list[TrainStep], dict[str, Any]]:
+) -> tuple[list[TrainStep], TrainState]:
     """The train step of each objective on a mesh, its state donated, and the one placed state at step 0.
 
     `params` are the model's; the first objective says what comes to them, and all must train the same. `made`: what of
@@ -91,23 +93,24 @@ def jitted_step(objective: Objective, mesh: Mesh, shardings: Any, frozen_shardin
     )
 
 
-def initial_state(params: Any, settings: Pretrain, rules: Sequence[Rule]) -> dict[str, Any]:
-    """Train state: a plain dict of parameters, optimiser state and number of steps done; where others than the trained
-    weights are scored, these."""
+def initial_state(params: Any, settings: Pretrain, rules: Sequence[Rule]) -> TrainState:
+    """The train state at step 0."""
     optimizer_state = make_optimizer(settings, params, rules).init(params)
-    state = {'params': params, 'optimizer': optimizer_state, 'step': jnp.zeros((), jnp.int32)}
-    return (
-        {**state, AVERAGE: jax.tree.map(jnp.array, params)} if settings.averages else state
-    )  # donated apart
+    state = TrainState(params=params, optimizer=optimizer_state, step=jnp.zeros((), jnp.int32))
+    if settings.averages:
+        state[AVERAGE] = jax.tree.map(jnp.array, params)  # a copy: the state is donated
+    return state
 
 
-def example_at(objective: Objective, batch: dict, table: Mapping[str, Any], step: jax.Array) -> Example:
+def example_at(objective: Objective, batch: Tensors, table: curriculum.Table, step: jax.Array) -> Example:
     """What the objective makes of a step's batch. Nothing of it depends on how rows are spread over devices."""
     keys_B = row_keys(curriculum.seed_key_of(table), step, len(batch['segment_lengths']))
     return objective.example(batch, curriculum.setting_at(table, step), keys_B)
 
 
-def train_step(objective: Objective, state: dict, frozen: Any, batch: dict, table: dict) -> tuple[dict, dict]:
+def train_step(
+    objective: Objective, state: TrainState, frozen: Any, batch: Tensors, table: curriculum.Table
+) -> tuple[TrainState, Tensors]:
     """One step: the new state, and metrics that stay on the device."""
     settings, params, step = objective.config.pretrain, state['params'], state['step']
     example = example_at(objective, batch, table, step)
@@ -115,7 +118,7 @@ def train_step(objective: Objective, state: dict, frozen: Any, batch: dict, tabl
     loss, sums, gradients = mean_gradients(objective, params, frozen, example, dropout_key)
 
     at = curriculum.phase_at(table, step)
-    starts_anew = jnp.asarray(table['reset'])[at] & (step == jnp.asarray(table['start'])[at])
+    starts_anew = jnp.asarray(table.reset)[at] & (step == jnp.asarray(table.start)[at])
     optimizer = make_optimizer(settings, params, objective.all_rules)
     begun_with = reset_where(starts_anew, state['optimizer'], optimizer.init(params))
     learning_rate = curriculum.learning_rate_at(table, step)
@@ -123,12 +126,13 @@ def train_step(objective: Objective, state: dict, frozen: Any, batch: dict, tabl
     norm = optax.tree.norm(gradients)
     # Both: a finite loss may have gradients that are not, and the update would spread them over all weights.
     finite = jnp.isfinite(loss) & jnp.isfinite(norm)
-    after = {'params': moved(settings, params, updates, learning_rate, step), 'optimizer': optimizer_state}
+    moved_on = moved(settings, params, updates, learning_rate, step)
+    after = TrainState(params=moved_on, optimizer=optimizer_state, step=step + 1)
     if settings.averages:
-        after[AVERAGE] = scored(settings, state[AVERAGE], optimizer_state, after['params'])
+        after[AVERAGE] = scored(settings, state[AVERAGE], optimizer_state, moved_on)
     if settings.not_finite == 'skip':  # this batch leaves no trace but in the count
         # A reset stays: only the first step of a phase asks for it.
-        before = {name: state[name] for name in after} | {'optimizer': begun_with}
+        before: TrainState = {**state, 'optimizer': begun_with, 'step': step + 1}
         after = jax.tree.map(lambda new, old: jnp.where(finite, new, old), after, before)
     metrics = {
         'loss': loss,
@@ -142,7 +146,7 @@ def train_step(objective: Objective, state: dict, frozen: Any, batch: dict, tabl
         'phase': at,
         **objective.metrics(example, sums),
     }
-    return {**after, 'step': step + 1}, metrics
+    return after, metrics
 
 
 def mean_gradients(

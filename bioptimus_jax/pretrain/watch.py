@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from bioptimus_jax.pretrain.objective import Objective
+from bioptimus_jax.pretrain.objective import Objective, StepMetrics, Tensors
 from bioptimus_jax.pretrain.throughput import peak_flops
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.records.metrics import Training
@@ -19,28 +19,28 @@ from bioptimus_jax.records.metrics import Training
 class LogInterval:
     """The steps since the last record: their metrics, still on the device, and the time spent waiting for batches."""
 
-    steps: list[tuple[int, dict[str, Any]]] = dataclasses.field(default_factory=list)
+    steps: list[tuple[int, Tensors]] = dataclasses.field(default_factory=list)
     started: float = dataclasses.field(default_factory=time.monotonic)
     waited: float = 0.0
 
-    def add(self, done: int, metrics: dict[str, Any], waited: float) -> None:
+    def add(self, done: int, metrics: Tensors, waited: float) -> None:
         self.steps.append((done, metrics))
         self.waited += waited
 
-    def read(self) -> tuple[list[tuple[int, dict[str, Any]]], float]:
+    def read(self) -> tuple[list[tuple[int, StepMetrics]], float]:
         """The metrics on the host, which waits for the steps, and the seconds since the interval opened."""
         values = [(step, jax.device_get(metrics)) for step, metrics in self.steps]
         return values, max(time.monotonic() - self.started, 1e-9)
 
 
-def first_not_finite(values: list[tuple[int, dict[str, Any]]]) -> int | None:
+def first_not_finite(values: list[tuple[int, StepMetrics]]) -> int | None:
     """The first step whose loss or gradient is not finite, or None."""
     return next((step for step, metrics in values if not metrics['finite']), None)
 
 
 def summarise(
     interval: LogInterval,
-    values: list[tuple[int, dict[str, Any]]],
+    values: list[tuple[int, StepMetrics]],
     seconds: float,
     cells: int,
     objective: Objective,

@@ -231,7 +231,7 @@ def _naming(new_NxD: jax.Array, parameters: Any, architecture: Architecture, bat
     ).mean()
 
 
-def _batch(tokens_BxP: Any, lengths_B: Any) -> dict[str, Any]:
+def _batch(tokens_BxP: Any, lengths_B: Any) -> dict[str, jax.Array]:
     positions_BxP = jnp.broadcast_to(jnp.arange(tokens_BxP.shape[1], dtype=jnp.int32)[None], tokens_BxP.shape)
     segments_BxP = (positions_BxP < lengths_B[:, None]).astype(jnp.int32)
     return {'tokens': tokens_BxP, 'segments': segments_BxP, 'positions': positions_BxP}

@@ -55,7 +55,7 @@ def turned(
             f'{key}: a {made.title} has no rotary positions, so rope_theta and rope_type have no meaning; leave them '
             'out'
         )
-    said: dict[str, Any] = {}
+    said: Mapping[str, Any] = {}
     before = round(made.positions / (settings.rope_factor or 1))
     if source:
         said, before = dict(rope.settings), source.positions

@@ -112,8 +112,16 @@ def gather(
     for pooling in sorted({s.pooling for s in wanted if s.initialisation.isolated_states}):
         read = read_alone(source.subwords, source.capacity, spellings, pooling)
         alone[pooling] = _states(sums(source, read, layers, 'tokens alone'), layers)
-    names: dict[str, Any] = {'vocabulary': source.vocabulary, 'tokens': tokens}
-    material = Material(source.table(), spellings, source.architecture.layers, layers, alone, {}, **names)
+    material = Material(
+        source.table(),
+        spellings,
+        source.architecture.layers,
+        layers,
+        alone,
+        {},
+        vocabulary=source.vocabulary,
+        tokens=tokens,
+    )
     # One pass over the contexts for all settings: to encode them is nearly all of the work.
     if contexts is not None and any(s.initialisation.contexts for s in wanted):
         material = _with_contexts(material, source, tokens, contexts, wanted, seed, sums)

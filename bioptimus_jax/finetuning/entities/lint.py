@@ -39,18 +39,7 @@ def lint_dataset(
     """
     name = blurb.set_of(dataset.name)
     known = blurb.SETS[name] if name else published.mentions_of(dataset.name)
-    splits = {}
-    for split, mentions in zip(SPLITS, known.mentions if known else (0, 0, 0), strict=True):
-        in_files = blurb.SETS[name].in_files.get(split, mentions) if name else None
-        splits[split] = LintedSplit(
-            **_measure(getattr(dataset, split)),
-            blurb=mentions if name else None,
-            public_files=in_files,
-            published=None if name else mentions or None,
-            mentions_in_file=dataset.gold_in_file[split],
-            mentions_left_out=dataset.gold_left_out.get(split, 0),
-            repairs=dict(dataset.repairs.get(split, {})),
-        )
+    mentions = dict(zip(SPLITS, known.mentions if known else (0, 0, 0), strict=True))
     return LintedSet(
         dataset=dataset.name,
         blurb=name,
@@ -62,7 +51,7 @@ def lint_dataset(
         cut=dataset.cut,
         cut_otherwise=count_cut_otherwise(dataset.test, dataset.cut),
         unseen_labels=dict(dataset.unseen_labels),
-        splits=splits,
+        splits={split: _split_of(dataset, split, mentions[split], name) for split in SPLITS},
         repeated=_repeated(dataset),
         tagged_differently=_tagged_differently(dataset),
         tokenizers={
@@ -139,8 +128,9 @@ def notes(record: LintedSet, label: Callable[[str], str] = str) -> list[str]:
     return said + _piece_notes(record, label)
 
 
-def _measure(sentences: Sequence[Sentence]) -> dict[str, Any]:
-    by_type: Counter[str] = Counter()
+def _split_of(dataset: Dataset, split: str, published_mentions: int, name: str) -> LintedSplit:
+    """Counts of a split; `name`: of the set in BLURB, or ''."""
+    sentences, by_type = getattr(dataset, split), Counter[str]()
     without = strict = marked = 0
     for sentence in sentences:
         found = spans(sentence.gold)
@@ -149,18 +139,24 @@ def _measure(sentences: Sequence[Sentence]) -> dict[str, Any]:
         by_type.update(kind for kind, _, _ in found)
         ends = (sentence.scored_words[last] for _, _, last in found)
         marked += sum(len(word) > 1 and word.endswith(PUNCTUATION) for word in ends)
-    return {
-        'documents': len({s.document for s in sentences}),
-        'sentences': len(sentences),
-        'words': sum(len(s.words) for s in sentences),
-        'mentions': by_type.total(),
-        'mentions_not_strict': by_type.total() - strict,
-        'mentions_with_punctuation': marked or None,
-        'mentions_by_type': dict(sorted(by_type.items())),
-        'sentences_without_mention': without,
-        'longest_sentence_words': max(len(s.words) for s in sentences),
-        'long_sentences': sum(len(s.words) > LONG_WORDS for s in sentences),
-    }
+    return LintedSplit(
+        documents=len({s.document for s in sentences}),
+        sentences=len(sentences),
+        words=sum(len(s.words) for s in sentences),
+        mentions=by_type.total(),
+        mentions_not_strict=by_type.total() - strict,
+        mentions_with_punctuation=marked or None,
+        mentions_by_type=dict(sorted(by_type.items())),
+        sentences_without_mention=without,
+        longest_sentence_words=max(len(s.words) for s in sentences),
+        long_sentences=sum(len(s.words) > LONG_WORDS for s in sentences),
+        blurb=published_mentions if name else None,
+        public_files=blurb.SETS[name].in_files.get(split, published_mentions) if name else None,
+        published=None if name else published_mentions or None,
+        mentions_in_file=dataset.gold_in_file[split],
+        mentions_left_out=dataset.gold_left_out.get(split, 0),
+        repairs=dict(dataset.repairs.get(split, {})),
+    )
 
 
 def _repeated(dataset: Dataset) -> dict[str, Repeated]:

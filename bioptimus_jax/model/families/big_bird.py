@@ -7,13 +7,14 @@ the first block several times instead (findings/first-block-again.sh).
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.families.bert import Bert, judge, pooler
 from bioptimus_jax.model.layers import LikeBert
+from bioptimus_jax.storage.files import JsonObject
 
 TYPE, FULL, SPARSE = 'attention_type', 'original_full', 'block_sparse'
 
@@ -42,7 +43,7 @@ class BigBird(LikeBert):
     tied: ClassVar = Bert.tied
 
     @classmethod
-    def from_config(cls, values: Mapping[str, Any], file: Path) -> Self:
+    def from_config(cls, values: JsonObject, file: Path) -> Self:
         """The architecture of a config.json with full attention. Raises InputError for another."""
         if (given := values.get(TYPE, SPARSE)) != FULL:
             raise InputError(
@@ -51,7 +52,7 @@ class BigBird(LikeBert):
             )
         return super().from_config(values, file)
 
-    def to_config(self) -> dict[str, Any]:
+    def to_config(self) -> JsonObject:
         return {**super().to_config(), TYPE: FULL}
 
     def untouched(self) -> Mapping[str, tuple[int, ...]]:

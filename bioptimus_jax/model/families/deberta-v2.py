@@ -19,10 +19,11 @@ import jax.numpy as jnp
 
 from bioptimus_jax.config.bounds import LARGEST_SIZE
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.model.architecture import Rule
+from bioptimus_jax.model.architecture import Context, Rule
 from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.model.layers import RULES, SIZES, Dense, LikeBert, ModelPart, SelfAttention
 from bioptimus_jax.model.relative import distances_O, log_buckets, spread
+from bioptimus_jax.storage.files import JsonObject
 
 ABSENT: Mapping[str, Any] = {
     'relative_attention': False,
@@ -46,9 +47,7 @@ class Words(ModelPart):
     """Word rows, normalised."""
 
     @nn.compact
-    def __call__(
-        self, batch: Mapping[str, Any], seed_2: jax.Array | None, delta_BxLxD: jax.Array | None
-    ) -> jax.Array:
+    def __call__(self, batch: Context, seed_2: jax.Array | None, delta_BxLxD: jax.Array | None) -> jax.Array:
         words_BxLxD = self.words(batch, delta_BxLxD)
         # No table ends here: NaN shows a position that the model was not made for, as a missing row does in BERT.
         known_BxLx1 = (batch['positions'] < self.architecture.positions)[:, :, None]
@@ -59,7 +58,7 @@ class Distances(ModelPart):
     """The table of distances, normalised: RxD."""
 
     @nn.compact
-    def __call__(self, batch: Mapping[str, Any]) -> jax.Array:
+    def __call__(self, batch: Context) -> jax.Array:
         del batch
         a: Any = self.architecture
         rows_R = jnp.arange(2 * a.span)
@@ -70,9 +69,7 @@ class DisentangledAttention(SelfAttention):
     """Self-attention with these products; each of the three is divided by the root of three times the head's size."""
 
     @nn.compact
-    def __call__(
-        self, hidden_BxLxD: jax.Array, batch: Mapping[str, Any], seed_2: jax.Array | None
-    ) -> jax.Array:
+    def __call__(self, hidden_BxLxD: jax.Array, batch: Context, seed_2: jax.Array | None) -> jax.Array:
         a: Any = self.architecture
         length, dtype = hidden_BxLxD.shape[1], self.compute.dtype
         to_query, to_key = (Dense(a.hidden, dtype=dtype, name=name) for name in ('query', 'key'))
@@ -153,7 +150,7 @@ class DebertaV2(LikeBert):
             object.__setattr__(self, 'farthest', self.max_positions)
 
     @classmethod
-    def from_config(cls, values: Mapping[str, Any], file: Path) -> Self:
+    def from_config(cls, values: JsonObject, file: Path) -> Self:
         """The architecture; what is written of its attention must be what is computed here."""
         given = {**ABSENT, **{name: value for name, value in values.items() if value is not None}}
         types = given['pos_att_type']
@@ -190,7 +187,7 @@ class DebertaV2(LikeBert):
     def tensor_name(cls, path: str) -> str:
         return re.sub(r'\.self\.(query|key|value)\.', r'.self.\1_proj.', super().tensor_name(path))
 
-    def to_config(self) -> dict[str, Any]:
+    def to_config(self) -> JsonObject:
         said = {'pos_att_type': [*BOTH], 'norm_rel_ebd': NORM}
         distances = {BUCKETS: self.buckets or -1, FARTHEST: self.farthest if self.buckets else -1}
         computed = {

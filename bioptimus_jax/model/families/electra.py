@@ -8,7 +8,7 @@ import dataclasses
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Self, cast
+from typing import ClassVar, Self, cast
 
 import flax.linen as nn
 import jax
@@ -19,6 +19,7 @@ from bioptimus_jax.model.compute import PLAIN_COMPUTE, Compute
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.layers import RULES, LikeBert, ModelPart
 from bioptimus_jax.model.trees import Params
+from bioptimus_jax.storage.files import JsonObject
 
 MODULES = {'embeddings/embeddings_project/': 'electra/embeddings_project/', '': 'electra/'}
 
@@ -63,7 +64,7 @@ class Electra(LikeBert):
         return self.embedding_size
 
     @classmethod
-    def from_config(cls, values: Mapping[str, Any], file: Path) -> Self:
+    def from_config(cls, values: JsonObject, file: Path) -> Self:
         """The architecture; a discriminator's where config.json says that it is one."""
         found = super().from_config(values, file)
         if values.get('architectures') == [Discriminator.hf_class]:

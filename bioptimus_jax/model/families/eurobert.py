@@ -8,7 +8,7 @@ B rows, L positions, M slots, K slots of all rows, D hidden size, V padded vocab
 
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -17,11 +17,12 @@ import jax
 import jax.numpy as jnp
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.model.architecture import Rule
+from bioptimus_jax.model.architecture import Context, Rule
 from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.model.layers import GATED_SHARE, RULES, SIZES, ModelPart
 from bioptimus_jax.model.prenorm import Layer, LayerKind, PreNorm, RotaryAttention, WordEmbeddings
 from bioptimus_jax.model.rotary import HEAD_SIZE, ROPE, Rope, check_head_size, rope_in, turned
+from bioptimus_jax.storage.files import JsonObject
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +84,7 @@ class EuroBert(PreNorm):
             raise ValueError(f'{self.key_heads} heads of keys do not divide the {self.heads} of queries')
 
     @classmethod
-    def from_config(cls, values: Mapping[str, Any], file: Path) -> Self:
+    def from_config(cls, values: JsonObject, file: Path) -> Self:
         """The architecture; null is what transformers makes of a key that is missing."""
         given = {name: value for name, value in values.items() if value is not None}
         made = super().from_config(given, file)
@@ -94,11 +95,11 @@ class EuroBert(PreNorm):
             raise InputError(f'{file}: {error}') from error
 
     @classmethod
-    def _fields(cls, given: Mapping[str, Any], made: Self, file: Path) -> dict[str, Any]:
+    def _fields(cls, given: JsonObject, made: Self, file: Path) -> JsonObject:
         """How positions are turned."""
         return {'rope': rope_in(given, None, made.max_positions, file)}
 
-    def to_config(self) -> dict[str, Any]:
+    def to_config(self) -> JsonObject:
         return {**super().to_config(), HEAD_SIZE: self.head_size, ROPE: self.rope.to_config()}
 
     @property
@@ -126,7 +127,7 @@ class GroupedAttention(RotaryAttention):
     def __call__(
         self,
         inner_BxLxD: jax.Array,
-        batch: Mapping[str, Any],
+        batch: Context,
         kind: LayerKind,
         seed_2: jax.Array | None,
         slots: jax.Array | None,

@@ -7,14 +7,14 @@ import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import flax.linen as nn
 import jax
 import numpy as np
 
 from bioptimus_jax.model import layers
-from bioptimus_jax.model.architecture import IN_LAYER, Rule
+from bioptimus_jax.model.architecture import IN_LAYER, Context, Rule
 from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.model.families.bert import Bert, pooler
 from bioptimus_jax.model.rotary import (
@@ -26,6 +26,7 @@ from bioptimus_jax.model.rotary import (
     rotation,
     turned,
 )
+from bioptimus_jax.storage.files import JsonObject
 
 TYPES = 'type_vocab_size'
 THEIRS = {
@@ -44,7 +45,7 @@ THEIRS = {
 class SelfAttention(layers.SelfAttention):
     """Self-attention with rotary positions."""
 
-    def with_positions(self, heads_BxLxHxK: jax.Array, batch: Mapping[str, Any]) -> jax.Array:
+    def with_positions(self, heads_BxLxHxK: jax.Array, batch: Context) -> jax.Array:
         """Queries or keys, turned."""
         return turned(heads_BxLxHxK, *batch['rotation'])
 
@@ -112,7 +113,7 @@ class Gte(layers.LikeBert):
         check_heads(self.head_size)
 
     @classmethod
-    def from_config(cls, values: Mapping[str, Any], file: Path) -> Self:
+    def from_config(cls, values: JsonObject, file: Path) -> Self:
         """The architecture; null is what transformers makes of a key that is missing."""
         given = {name: value for name, value in values.items() if value is not None}
         untyped = given.get(TYPES) == 0
@@ -121,7 +122,7 @@ class Gte(layers.LikeBert):
         rope = rope_in(given, cls.rope.base, made.max_positions, file)
         return dataclasses.replace(made, rope=rope, token_types=0 if untyped else made.token_types)
 
-    def to_config(self) -> dict[str, Any]:
+    def to_config(self) -> JsonObject:
         return {**super().to_config(), ROPE: self.rope.to_config()}
 
     @classmethod
@@ -161,7 +162,7 @@ class Gte(layers.LikeBert):
     def wide(self) -> float:
         return layers.GATED_SHARE * self.intermediate
 
-    def context(self, batch: Mapping[str, jax.Array]) -> dict[str, Any]:
+    def context(self, batch: Mapping[str, jax.Array]) -> Context:
         """The context with the cosines and sines of all positions."""
         turns = rotation(batch['positions'], self.rope, self.head_size, self.positions)
         return {**super().context(batch), 'rotation': turns}

@@ -15,6 +15,7 @@ import numpy as np
 from bioptimus_jax.config.bounds import LARGEST_SIZE
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.families.roberta import Roberta, under
+from bioptimus_jax.storage.files import JsonObject
 
 WINDOW = 'attention_window'
 GLOBAL = re.compile(
@@ -51,7 +52,7 @@ class Longformer(Roberta):
             object.__setattr__(self, 'attention_windows', self.attention_windows[:1])
 
     @classmethod
-    def from_config(cls, values: Mapping[str, Any], file: Path) -> Self:
+    def from_config(cls, values: JsonObject, file: Path) -> Self:
         """The architecture; config.json has one window, or a list with one for each layer."""
         given = values.get(WINDOW, cls.attention_windows[0])
         windows = given if isinstance(given, list) and given else [given]
@@ -64,7 +65,7 @@ class Longformer(Roberta):
         except ValueError as error:
             raise InputError(f'{file}: {error}') from error
 
-    def to_config(self) -> dict[str, Any]:
+    def to_config(self) -> JsonObject:
         return {**super().to_config(), WINDOW: [2 * window for window in self.windows]}
 
     @property

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from bioptimus_jax.model import layers
+from bioptimus_jax.model.architecture import Context
 from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.model.families.bert import Bert, judge
 from bioptimus_jax.model.norms_in_front import Normed
@@ -54,9 +55,7 @@ class SummedEmbeddings(layers.Embeddings):
     """BERT's embeddings without their norm."""
 
     @nn.compact
-    def __call__(
-        self, batch: Mapping[str, jax.Array], seed_2: jax.Array | None, delta_BxLxD: jax.Array | None
-    ) -> jax.Array:
+    def __call__(self, batch: Context, seed_2: jax.Array | None, delta_BxLxD: jax.Array | None) -> jax.Array:
         return self.drop(self.summed(batch, delta_BxLxD), seed_2).astype(jnp.float32)
 
 

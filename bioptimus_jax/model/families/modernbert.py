@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.model.architecture import ACTIVATIONS, Rule
+from bioptimus_jax.model.architecture import ACTIVATIONS, Context, Rule
 from bioptimus_jax.model.attention import dropout
 from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.model.layers import RULES, SIZES, ModelPart
@@ -33,6 +33,7 @@ from bioptimus_jax.model.prenorm import (
     ropes_of_types,
 )
 from bioptimus_jax.model.rotary import ROPE, Rope, check_base, turned
+from bioptimus_jax.storage.files import JsonObject
 
 BASES = {FULL: 'global_rope_theta', SLIDING: 'local_rope_theta'}
 EVERY = 'global_attn_every_n_layers'
@@ -105,7 +106,7 @@ class ModernBert(PreNorm):
     )
 
     @classmethod
-    def from_config(cls, values: Mapping[str, Any], file: Path) -> Self:
+    def from_config(cls, values: JsonObject, file: Path) -> Self:
         """The architecture; what newer versions of transformers write (rope_parameters, layer_types) goes first."""
         given = dict(values)
         if types := given.get('layer_types'):
@@ -130,7 +131,7 @@ class ModernBert(PreNorm):
         ropes = ropes_of_types(described, thetas, (*BASES,), own, made.max_positions, file)
         return dataclasses.replace(made, rope=ropes[FULL], local_rope=ropes[SLIDING])
 
-    def to_config(self) -> dict[str, Any]:
+    def to_config(self) -> JsonObject:
         """The values of config.json, for old versions of transformers and for new ones."""
         ropes = {FULL: self.rope, SLIDING: self.local_rope}
         bases = {name: ropes[kind].base for kind, name in BASES.items()}
@@ -184,7 +185,7 @@ class Attention(RotaryAttention):
     def __call__(
         self,
         inner_BxLxD: jax.Array,
-        batch: Mapping[str, Any],
+        batch: Context,
         kind: LayerKind,
         seed_2: jax.Array | None,
         slots: jax.Array | None,

@@ -7,19 +7,20 @@ O distances of two places of a row, H heads, L places.
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bioptimus_jax.model.architecture import Rule
+from bioptimus_jax.model.architecture import Context, Rule
 from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.model.families.roberta import POSITIONS, Roberta, under
 from bioptimus_jax.model.layers import RULES, ModelPart, SelfAttention
 from bioptimus_jax.model.relative import distances_O, spread, t5_buckets
+from bioptimus_jax.storage.files import JsonObject
 
 PAD = 1
 """The id from which transformers counts positions, whatever pad_token_id says."""
@@ -39,7 +40,7 @@ class Distances(ModelPart):
     """The term of every pair of places for each head, 1xHxLxL: a row of a table for the bucket of their distance."""
 
     @nn.compact
-    def __call__(self, batch: Mapping[str, Any]) -> jax.Array:
+    def __call__(self, batch: Context) -> jax.Array:
         length, heads = batch['tokens'].shape[1], self.architecture.heads
         numbers_O = jnp.asarray(t5_buckets(distances_O(length), BUCKETS), jnp.int32)
         terms_OxH = nn.Embed(BUCKETS, heads, dtype=jnp.float32, name='relative_attention_bias')(numbers_O)
@@ -50,7 +51,7 @@ class Distances(ModelPart):
 class DistanceAttention(SelfAttention):
     """Self-attention with these terms."""
 
-    def terms(self, batch: Mapping[str, Any]) -> dict[str, jax.Array]:
+    def terms(self, batch: Context) -> dict[str, jax.Array]:
         return {'bias_BxHxLxL': batch['of_all_layers']}
 
 
@@ -88,7 +89,7 @@ class MPNet(Roberta):
     def padded_with(self, pad: int) -> 'MPNet':
         return self
 
-    def to_config(self) -> dict[str, Any]:
+    def to_config(self) -> JsonObject:
         values = super().to_config()
         del values['type_vocab_size']
         return {**values, 'pad_token_id': self.only_pad, 'relative_attention_num_buckets': BUCKETS}

@@ -5,9 +5,8 @@ D hidden size.
 
 import dataclasses
 import re
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import flax.linen as nn
 import jax
@@ -16,6 +15,7 @@ from bioptimus_jax.model import layers
 from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.model.families import gte
 from bioptimus_jax.model.rotary import Rope
+from bioptimus_jax.storage.files import JsonObject
 
 FIRST_SPELLING = {
     'n_embd': 'hidden_size',
@@ -115,7 +115,7 @@ class NomicBert(gte.Gte):
     self_attention: ClassVar = SelfAttention
 
     @classmethod
-    def from_config(cls, values: Mapping[str, Any], file: Path) -> Self:
+    def from_config(cls, values: JsonObject, file: Path) -> Self:
         """The architecture; the first models were published with other keys than transformers has."""
         given = {FIRST_SPELLING.get(name, name): value for name, value in values.items() if value is not None}
         return super().from_config(given, file)

@@ -7,7 +7,6 @@ B rows, L positions, D hidden size.
 """
 
 import dataclasses
-from collections.abc import Mapping
 from typing import ClassVar
 
 import flax.linen as nn
@@ -15,6 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from bioptimus_jax.model import layers
+from bioptimus_jax.model.architecture import Context
 from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.model.families.roberta import Roberta, under
 from bioptimus_jax.model.norms_in_front import Normed, Sum
@@ -48,9 +48,7 @@ class Embeddings(layers.Embeddings):
     """RoBERTa's embeddings, as the beginning of a sum over all layers."""
 
     @nn.compact
-    def __call__(
-        self, batch: Mapping[str, jax.Array], seed_2: jax.Array | None, delta_BxLxD: jax.Array | None
-    ) -> jax.Array:
+    def __call__(self, batch: Context, seed_2: jax.Array | None, delta_BxLxD: jax.Array | None) -> jax.Array:
         return super().__call__(batch, seed_2, delta_BxLxD).astype(jnp.float32)
 
 

@@ -7,13 +7,14 @@ padding's, which none but padding reads, and it adds row 0 of a table of token t
 import dataclasses
 import re
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import jax
 import numpy as np
 
 from bioptimus_jax.model.families.bert import Bert, pooler
 from bioptimus_jax.model.layers import LikeBert
+from bioptimus_jax.storage.files import JsonObject
 
 POSITIONS, TYPES = 'embeddings.position_embeddings.weight', 'embeddings.token_type_embeddings.weight'
 
@@ -69,7 +70,7 @@ class Roberta(LikeBert):
     def padded_with(self, pad: int) -> Self:
         return dataclasses.replace(self, pad=pad, max_positions=self.max_positions + pad - self.pad)
 
-    def to_config(self) -> dict[str, Any]:
+    def to_config(self) -> JsonObject:
         return {**super().to_config(), 'type_vocab_size': 1}
 
     def untouched(self) -> Mapping[str, tuple[int, ...]]:

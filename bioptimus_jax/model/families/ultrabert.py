@@ -5,7 +5,7 @@ M slots, D hidden size, V padded vocabulary.
 
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -20,6 +20,7 @@ from bioptimus_jax.model.families.eurobert import EuroBert
 from bioptimus_jax.model.layers import ModelPart
 from bioptimus_jax.model.prenorm import FULL, SLIDING, LayerKind, ropes_of_types
 from bioptimus_jax.model.rotary import DEFAULT, ROPE, Rope
+from bioptimus_jax.storage.files import JsonObject
 
 TYPES, WINDOW, WINDOWS, THETAS = 'layer_types', 'sliding_window', 'attention_windows', 'rope_theta'
 USUAL = (SLIDING, SLIDING, FULL)
@@ -60,7 +61,7 @@ class UltraBert(EuroBert):
     )
 
     @classmethod
-    def from_config(cls, values: Mapping[str, Any], file: Path) -> Self:
+    def from_config(cls, values: JsonObject, file: Path) -> Self:
         """The architecture; the first spelling of config.json has a window and a base for each layer."""
         given = {name: value for name, value in values.items() if value is not None}
         if WINDOWS in given:
@@ -74,7 +75,7 @@ class UltraBert(EuroBert):
         return super().from_config(given, file)
 
     @classmethod
-    def _fields(cls, given: Mapping[str, Any], made: Self, file: Path) -> dict[str, Any]:
+    def _fields(cls, given: JsonObject, made: Self, file: Path) -> JsonObject:
         types = given.get(TYPES, list(_repeated(USUAL, made.layers)))
         if not isinstance(types, list) or len(types) != made.layers or set(types) - {FULL, SLIDING}:
             raise InputError(
@@ -94,7 +95,7 @@ class UltraBert(EuroBert):
             else super().plain_name(name.removeprefix('ultrabert.'))
         )
 
-    def to_config(self) -> dict[str, Any]:
+    def to_config(self) -> JsonObject:
         described = {FULL: self.rope.to_config(), SLIDING: self.local_rope.to_config()}
         return {**super().to_config(), TYPES: list(_repeated(self.pattern, self.layers)), ROPE: described}
 

@@ -21,7 +21,7 @@ from bioptimus_jax.config.plugins import meanings
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.model.architecture import OutputLayer
 from bioptimus_jax.pretrain.cross_entropy import Arrays, Divergence, Shares, in_chunks, kl, of_targets
-from bioptimus_jax.pretrain.objective import Example, Key, Records, Tensors, means
+from bioptimus_jax.pretrain.objective import Example, Key, Records, Tensors, Told, means
 from bioptimus_jax.pretrain.objectives.mlm import MaskedLM, MaskedRows, inputs, plain_evaluation
 from bioptimus_jax.pretrain.throughput import forward_flops_per_token, training_flops_per_token
 
@@ -220,7 +220,7 @@ class Adversarial(MaskedLM):
         of_each = {name: sums[name] / jnp.maximum(count, 1) for name, count in zip(TOLD, counts, strict=True)}
         return {**super().metrics(example, sums), **of_each, 'left_out': sums['left_out']}
 
-    def record(self, steps: Records, finite: Records) -> dict[str, Any]:
+    def record(self, steps: Records, finite: Records) -> Told:
         """The record of some steps, with these means."""
         left_out = sum(int(metrics['left_out']) for metrics in steps)
         return {**super().record(steps, finite), **means(finite, TOLD), 'left_out': left_out}

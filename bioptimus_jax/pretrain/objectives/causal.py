@@ -18,7 +18,7 @@ import numpy as np
 
 from bioptimus_jax.pretrain.cross_entropy import cross_entropy
 from bioptimus_jax.pretrain.evaluate import BATCH_ROWS, batches_of, chosen_rows, totals_of
-from bioptimus_jax.pretrain.objective import Example, Key, Objective, Records, Tensors, means
+from bioptimus_jax.pretrain.objective import Example, Key, Objective, Records, Tensors, Told, means
 from bioptimus_jax.pretrain.throughput import training_flops_per_token
 from bioptimus_jax.rows.blocks import positions_and_segments
 from bioptimus_jax.rows.stored import Rows
@@ -70,7 +70,7 @@ class CausalLM(Objective):
         """The share of pieces that were right."""
         return {'accuracy': sums['correct'] / jnp.maximum(sums['weight'], 1), 'predicted': sums['weight']}
 
-    def record(self, steps: Records, finite: Records) -> dict[str, Any]:
+    def record(self, steps: Records, finite: Records) -> Told:
         """The accuracy."""
         return means(finite, ['accuracy'])
 

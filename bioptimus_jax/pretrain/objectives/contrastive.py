@@ -27,7 +27,7 @@ from bioptimus_jax.model.attention import mix_words
 from bioptimus_jax.model.pooling import POOLINGS, files_for_sentence_transformers
 from bioptimus_jax.pretrain.config import HasTraining, Phase
 from bioptimus_jax.pretrain.evaluate import BATCH_ROWS, batches_of, chosen_rows
-from bioptimus_jax.pretrain.objective import Example, Key, Objective, OfPart, Records, Tensors, means
+from bioptimus_jax.pretrain.objective import Example, Key, Objective, OfPart, Records, Tensors, Told, means
 from bioptimus_jax.pretrain.throughput import forward_flops_per_token
 from bioptimus_jax.rows.blocks import positions_and_segments
 from bioptimus_jax.rows.layouts import APART, layout_of
@@ -244,7 +244,7 @@ class Contrastive(Objective):
         accuracy = sums['right'] / jnp.maximum(sums['pairs'], 1)
         return {'accuracy': accuracy, 'pairs': sums['pairs'], 'predicted': jnp.zeros((), jnp.int32)}
 
-    def record(self, steps: Records, finite: Records) -> dict[str, Any]:
+    def record(self, steps: Records, finite: Records) -> Told:
         """The accuracy, and the pairs of a step."""
         return means(finite, ['accuracy', 'pairs'])
 

@@ -31,7 +31,7 @@ from bioptimus_jax.model.trees import Params, unflatten
 from bioptimus_jax.pretrain.backends import scans
 from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.cross_entropy import Divergence, cross_entropy, in_chunks
-from bioptimus_jax.pretrain.objective import Example, Key, Records, Tensors, means
+from bioptimus_jax.pretrain.objective import Example, Key, Records, Tensors, Told, means
 from bioptimus_jax.pretrain.objectives.mlm import MaskedLM, MaskedRows, inputs, plain_evaluation
 from bioptimus_jax.pretrain.throughput import forward_flops_per_token, training_flops_per_token
 from bioptimus_jax.tokenizer import subwords
@@ -296,7 +296,7 @@ class Distillation(MaskedLM):
         of_terms = {TERMS[name]: sums[name] / jnp.maximum(w, 1) for name, w in example.weights.items()}
         return {**super().metrics(example, sums), **of_terms}
 
-    def record(self, steps: Records, finite: Records) -> dict[str, Any]:
+    def record(self, steps: Records, finite: Records) -> Told:
         """The record of some steps, with these means."""
         counted = [term for term in TERMS.values() if term in finite[0]]
         return {**super().record(steps, finite), **means(finite, counted)}

@@ -29,11 +29,13 @@ from bioptimus_jax.pretrain.evaluate import (
 from bioptimus_jax.pretrain.masking import MASKED, Masked, Masker, MaskingParams, slots_of
 from bioptimus_jax.pretrain.objective import (
     Advance,
+    Columns,
     Example,
     Key,
     Objective,
     Records,
     Tensors,
+    Told,
     masking_of,
     means,
 )
@@ -58,7 +60,7 @@ class MaskedRows(NamedTuple):
     lengths_BxG: Any = None
 
 
-def inputs(rows: Any) -> dict[str, Any]:
+def inputs(rows: Any) -> Tensors:
     """Masked rows as a model reads them: the batch of `Architecture.encode`."""
     return {
         'tokens': rows.masked.inputs_L,
@@ -90,7 +92,7 @@ class MaskedLM(Objective):
         return phase.masking, rates, '-'.join(f'{100 * share:.0f}' for share in phase.corruption)
 
     @staticmethod
-    def columns(phase: Phase, config: HasTraining) -> dict[str, Any]:
+    def columns(phase: Phase, config: HasTraining) -> Columns:
         """The masking setting; its rate may move."""
         first, last = phase.rates
         rate = RateRamp(np.float32(first), np.float32(last), np.int32(phase.rate_parts))
@@ -175,10 +177,10 @@ class MaskedLM(Objective):
             **example.counts,
         }
 
-    def record(self, steps: Records, finite: Records) -> dict[str, Any]:
+    def record(self, steps: Records, finite: Records) -> Told:
         """Accuracies; realised masking; `unit_pieces`, the mean length of what was drawn: pieces, words or others."""
-        selected = sum(metrics['selected_by_length'] for metrics in steps)
-        maskable = sum(metrics['maskable_by_length'] for metrics in steps)
+        selected = np.sum([metrics['selected_by_length'] for metrics in steps], axis=0)
+        maskable = np.sum([metrics['maskable_by_length'] for metrics in steps], axis=0)
         units = sum(float(metrics['units']) for metrics in steps)
         return {
             **means(finite, ('accuracy', 'word_accuracy')),

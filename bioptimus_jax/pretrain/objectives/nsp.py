@@ -17,7 +17,7 @@ from bioptimus_jax.model.folder import source_folder
 from bioptimus_jax.model.tensors import parameters_in
 from bioptimus_jax.model.trees import Params, flatten, unflatten
 from bioptimus_jax.pretrain.config import HasTraining
-from bioptimus_jax.pretrain.objective import Example, Key, Records, Tensors, means
+from bioptimus_jax.pretrain.objective import Example, Key, Records, Tensors, Told, means
 from bioptimus_jax.pretrain.objectives.mlm import MaskedLM, MaskedRows
 from bioptimus_jax.rows.blocks import FOLLOWS, UNLABELLED
 from bioptimus_jax.rows.layouts import LAYOUTS, layout_of
@@ -109,7 +109,7 @@ class NextSentence(MaskedLM):
         """Metrics, with loss and accuracy of pairs."""
         return {**super().metrics(example, sums), **_of_pairs(sums)}
 
-    def record(self, steps: Records, finite: Records) -> dict[str, Any]:
+    def record(self, steps: Records, finite: Records) -> Told:
         """The record of some steps, with loss and accuracy of pairs."""
         return {**super().record(steps, finite), **means(finite, ('nsp_loss', 'nsp_accuracy'))}
 

@@ -28,7 +28,7 @@ from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.cross_entropy import Arrays, in_chunks, of_targets
 from bioptimus_jax.pretrain.evaluate import BATCH_ROWS, FROZEN, totals_of
 from bioptimus_jax.pretrain.masking import Masked
-from bioptimus_jax.pretrain.objective import Example, Key, Objective, Records, Tensors
+from bioptimus_jax.pretrain.objective import Example, Key, Objective, Records, Tensors, Told
 from bioptimus_jax.pretrain.objectives.mlm import FrozenEvaluation, MaskedLM, MaskedRows, inputs
 from bioptimus_jax.pretrain.throughput import training_flops_per_token
 from bioptimus_jax.rows.stored import Rows
@@ -325,7 +325,7 @@ class ReplacedTokens(Objective):
         """Metrics of the generator as a masked language model, and the sums of both."""
         return {**self.generator.metrics(example, sums), **sums}
 
-    def record(self, steps: Records, finite: Records) -> dict[str, Any]:
+    def record(self, steps: Records, finite: Records) -> Told:
         """The record of masked language modelling for the generator; and what tells a healthy run (`rates`)."""
         totals = {name: sum(float(metrics[name]) for metrics in finite) for name in SUMMED}
         return {**self.generator.record(steps, finite), **rates(totals)}
