@@ -30,7 +30,7 @@ def run(tmp_path_factory):
 def built(run):
     folder = run.workdir / 'report'
     folder.mkdir()
-    return folder, page.build(run, folder)
+    return folder, page.build(run, folder).counts
 
 
 def test_the_probe_is_on_the_page_once_it_was_made(run):
@@ -98,7 +98,7 @@ def test_comparison_ranks_arms_within_a_phase(tmp_path):
 
 def test_the_page_of_one_run_has_all_of_its_own_and_the_papers_tables(run, built, tmp_path):
     folder = comparison.write([run.workdir], tmp_path)
-    assert built[1]['tables'] == 40
+    assert built[1].tables == 40
     text, markdown = ((folder / name).read_text() for name in ('index.html', 'tables.md'))
     own = (built[0] / 'index.html').read_text()
     for pattern in ('<h2>(.*?)</h2>', '<figcaption>(.*?)</figcaption>', 'role="img" aria-label="(.*?)"'):

@@ -212,7 +212,7 @@ def test_rows_hold_no_special_token_of_a_text_and_say_how_many_are_text(tmp_path
     found = batch['tokens'][within]
     assert not np.isin(found, [known.mask, known.pad]).any()
     assert (np.bincount(found)[[known.cls, known.sep]] == 345).all()
-    assert counts['train']['tokens'] == len(found)
+    assert counts.train.tokens == len(found)
     last, _ = document_parts([[Document('d', texts[2])]], known, 64)
     assert [known.tokens[i] for i in last[0].tokens[-6:]] == ['[UNK]', 'p', '##a', '##d', '[UNK]', '[SEP]']
 

@@ -52,7 +52,7 @@ def run(tmp_path_factory):
 def built(run):
     folder = run.workdir / 'report'
     folder.mkdir()
-    return folder, page.build(run, folder)
+    return folder, page.build(run, folder).counts
 
 
 @pytest.fixture(scope='module')
@@ -308,8 +308,8 @@ def test_page_is_self_contained_and_well_formed(built):
     assert len(links.ids) == len(set(links.ids))
     references = {x[1:] for x in links.fetched if x.startswith('#') and len(x) > 1}
     assert references <= set(links.ids)
-    assert counts['figures'] == text.count('role="img"') == len(page.drawn())
-    assert counts['tables'] == text.count('<figure class="table">') >= 25  # of the tool alone
+    assert counts.figures == text.count('role="img"') == len(page.drawn())
+    assert counts.tables == text.count('<figure class="table">') >= 25  # of the tool alone
     for label in re.findall(r'role="img" aria-label="([^"]*)"', text):
         assert len(label) > 40
 
@@ -712,7 +712,7 @@ def test_the_page_says_the_settings_of_the_stages_and_not_those_of_the_command(t
 def test_every_table_is_a_csv_that_programs_read(made, built):
     filled = {name: t for name, t in made.tables.items() if t.rows}
     assert {file.name for file in (built[0] / 'csv').iterdir()} == {f'{name}.csv' for name in filled}
-    assert len(filled) == built[1]['tables']
+    assert len(filled) == built[1].tables
     for name, table in filled.items():
         file = built[0] / 'csv' / f'{name}.csv'
         assert file.read_bytes()[:3] == b'\xef\xbb\xbf'  # how a spreadsheet knows UTF-8

@@ -122,7 +122,7 @@ def adapt(
         return model_in(made), tokenizer_in(made, habits)
 
 
-def _source(place: Path, model: ModelOrFolder, tokenizer: Any, own: dict[str, Any]) -> dict[str, Any]:
+def _source(place: Path, model: ModelOrFolder, tokenizer: Any, own: dict[str, Any]) -> Keys:
     """The kind and casing of a source, which is written below `place` where it is an object; adds its path to `own`."""
     source = as_folder(place / GIVEN / 'model', model, tokenizer)
     own['source.path'] = str(source)
@@ -131,7 +131,7 @@ def _source(place: Path, model: ModelOrFolder, tokenizer: Any, own: dict[str, An
     return keys_of(subwords_of(place, source))
 
 
-def _inputs(place: Path, texts: TextsOrFiles) -> dict[str, Any]:
+def _inputs(place: Path, texts: TextsOrFiles) -> Keys:
     """The keys that say where the texts are. Texts themselves are written below `place`. Raises ConfigError."""
     if isinstance(texts, str | bytes) and not glob.glob(os.fsdecode(texts)):
         raise ConfigError(f'texts: {texts!r:.60} is no file and no glob of files; give a list of texts')

@@ -27,7 +27,7 @@ from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.hosts.remote.models import at_commit
 from bioptimus_jax.hosts.workers import cores
 from bioptimus_jax.progress.console import shortened
-from bioptimus_jax.storage.files import write_jsonl
+from bioptimus_jax.storage.files import JsonObject, write_jsonl
 
 if TYPE_CHECKING:
     from bioptimus_jax.finetuning.config import Finetune
@@ -103,7 +103,7 @@ def finetune(
     return _best(run)
 
 
-def _set_of(data: FilePath | Mapping[str, Rows], place: Path, given: Path) -> dict[str, Any]:
+def _set_of(data: FilePath | Mapping[str, Rows], place: Path, given: Path) -> Keys:
     """The keys that name the set. Rows are written below `place`, which later lies at `given`."""
     if isinstance(data, PLACE):
         return _set_in(Path(data))
@@ -155,7 +155,7 @@ def _name_of_row(found: re.Match[str]) -> str:
     return f'data: row {int(line) - 1} of {split}' if line else f'data: {split}'
 
 
-def _set_in(place: Path) -> dict[str, Any]:
+def _set_in(place: Path) -> Keys:
     """The keys that name the set in a folder. Raises InputError for a file, a folder of sets, and what is not there."""
     from bioptimus_jax.sets.corpora import is_dataset, name_of, set_folders
 
@@ -169,7 +169,7 @@ def _set_in(place: Path) -> dict[str, Any]:
     return {'finetune.folder': str(folder.parent), 'finetune.datasets': (name_of(folder),)}
 
 
-def _rows(split: str, rows: Any) -> Iterator[dict[str, Any]]:
+def _rows(split: str, rows: Any) -> Iterator[JsonObject]:
     """The rows of a split as JSON can hold them. Raises ConfigError for what is none."""
     if is_table(rows):  # of polars, or of pandas
         rows = rows.to_dicts() if hasattr(rows, 'to_dicts') else rows.to_dict('records')

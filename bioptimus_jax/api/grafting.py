@@ -32,6 +32,7 @@ from bioptimus_jax.records.counts import StageResult, VocabCounts
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.stage import Stage
+from bioptimus_jax.storage.files import JsonObject
 from bioptimus_jax.surgery.config import Surgery
 from bioptimus_jax.tokenizer.subwords import Subwords
 from bioptimus_jax.vocab import agreement, frequency
@@ -123,7 +124,7 @@ def _positions_of(folder: Path) -> int:
     return read_architecture(folder).positions
 
 
-def _habits(source: Path, new: Mapping[str, Any], positions: int, grown: int) -> dict[str, Any]:
+def _habits(source: Path, new: Mapping[str, Any], positions: int, grown: int) -> JsonObject:
     """What the new tokenizer does beside cutting texts: as `new`, or as that of the source where that says nothing.
 
     A text may be as long as both tokenizers and the number of positions allow. A model that has `grown` more positions

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack, cast
 import numpy as np
 
 from bioptimus_jax.api.objects import experiment, subwords_of, whole_number, workplace
-from bioptimus_jax.api.packing import Packing, packing_for
+from bioptimus_jax.api.packing import ModelInputs, Packing, packing_for, tensors_of
 from bioptimus_jax.api.trainers import Moment, moment
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.pretrain.config import Phase
@@ -135,7 +135,7 @@ class Collator:
             )
         return packing_for(model, width, self.multiple)
 
-    def __call__(self, examples: Sequence[Mapping[str, Any] | str]) -> dict[str, Any]:
+    def __call__(self, examples: Sequence[Mapping[str, Any] | str]) -> ModelInputs:
         """The next batch, masked: tensors by name."""
         import torch
 
@@ -146,10 +146,10 @@ class Collator:
             found = self._masked(examples, lambda place, tokens_L: (FIXED, _digest(tokens_L)))
         else:
             number, more = self._next(now, worker)
-            found = self.masked(examples, number, *more)
+            found = self._masked(examples, lambda place, tokens_L: (number, place, *more))
         if self.packing:
-            return self.packing.tensors(found)
-        return {name: torch.from_numpy(array) for name, array in found.items()}
+            return tensors_of(self.packing.rows(found, self._usual), self.packing.added)
+        return tensors_of(self._padded(found))
 
     def _next(self, now: Moment, worker: Any) -> tuple[int, tuple[int, ...]]:
         """The number of the next batch, and what else its masks depend on."""
@@ -173,15 +173,21 @@ class Collator:
     def masked(
         self, examples: Sequence[Mapping[str, Any] | str], step: int, *more: int
     ) -> dict[str, np.ndarray]:
-        """The batch of that number: int64 [B, L] by name, or packed rows. `more`: what else the draws depend on."""
-        return self._masked(examples, lambda place, tokens_L: (step, place, *more))
+        """The batch of that number, a row for each example: int64 [B, L] by name.
+
+        `more`: what else the draws depend on.
+        """
+        return self._padded(self._masked(examples, lambda place, tokens_L: (step, place, *more)))
 
     def _masked(
         self,
         examples: Sequence[Mapping[str, Any] | str],
         numbers_of: Callable[[int, np.ndarray], tuple[int, ...]],
-    ) -> dict[str, np.ndarray]:
-        """A batch; `numbers_of`: the place and the pieces of a row -> what its random numbers depend on."""
+    ) -> list[dict[str, np.ndarray]]:
+        """Masked rows, int64 [L] by name.
+
+        `numbers_of`: the place and the pieces of a row -> what its random numbers depend on.
+        """
         rows = self._rows(examples)
         for place, row in enumerate(rows):
             tokens_L, starts_L = row['input_ids'], row.pop('starts')
@@ -195,13 +201,16 @@ class Collator:
                 tokens_L, starts_L, maskable_L, phase, self.limits, vocabulary, draws, self._weighing
             )
             row |= {'input_ids': inputs_L, 'labels': np.where(taken_L, tokens_L, IGNORED)}
-        usual = {'input_ids': self.tokenizer.pad_token_id or 0, 'labels': IGNORED}
-        return self.packing.rows(rows, usual) if self.packing else self._padded(rows, usual)
+        return rows
 
-    def _padded(
-        self, rows: Sequence[Mapping[str, np.ndarray]], usual: Mapping[str, int]
-    ) -> dict[str, np.ndarray]:
+    @property
+    def _usual(self) -> dict[str, int]:
+        """What stands where a row has no piece, 0 for what is not named."""
+        return {'input_ids': self.tokenizer.pad_token_id or 0, 'labels': IGNORED}
+
+    def _padded(self, rows: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
         """Rows, each as long as the longest one."""
+        usual = self._usual
         length = -(-max(len(row['input_ids']) for row in rows) // self.multiple) * self.multiple
         batch = {name: np.full((len(rows), length), usual.get(name, 0)) for name in rows[0]}
         for place, row in enumerate(rows):

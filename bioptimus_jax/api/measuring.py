@@ -26,7 +26,7 @@ from bioptimus_jax.finetuning.config import Finetune
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.sets.sentences import SPLITS
 from bioptimus_jax.sets.texts import CLASSES, in_order
-from bioptimus_jax.storage.files import write_json, write_jsonl
+from bioptimus_jax.storage.files import JsonObject, write_json, write_jsonl
 
 
 def difficulty(
@@ -112,7 +112,7 @@ def score(
         return Scores(found.measures(), found.notes)
 
 
-def _records(name: str, given: Iterable[Any]) -> list[dict[str, Any]]:
+def _records(name: str, given: Iterable[Any]) -> list[JsonObject]:
     """The records of an argument of that name, as JSON can hold them. Raises InputError for what is none."""
     records = list(map(as_json, given))
     for number, one in enumerate(records):
@@ -121,7 +121,7 @@ def _records(name: str, given: Iterable[Any]) -> list[dict[str, Any]]:
     return records
 
 
-def _gold_file(place: Path, records: Sequence[Mapping[str, Any]], task: str, predicted: Path) -> Path:
+def _gold_file(place: Path, records: Sequence[JsonObject], task: str, predicted: Path) -> Path:
     """The gold standard as a file: of texts with several labels, or none, as JSON. Raises InputError.
 
     `predicted`: the file of predictions; its labels count as labels of the set, too.
@@ -160,11 +160,11 @@ def _texts_of(record: Mapping[str, Any]) -> Sequence[Any]:
     return record.get('words') or [record.get('text')]
 
 
-def _id_of(record: Mapping[str, Any]) -> dict[str, Any]:
+def _id_of(record: JsonObject) -> JsonObject:
     return {'id': record['id']} if 'id' in record else {}
 
 
-def _named_row(record: Mapping[str, Any]) -> dict[str, Any]:
+def _named_row(record: JsonObject) -> JsonObject:
     """A record of one answer as a row of a set that names its texts."""
     words = [' '.join(word.split()) for word in _texts_of(record)]
     keys = ('text',) if len(words) == 1 else ('sentence1', 'sentence2')

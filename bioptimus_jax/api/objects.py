@@ -18,7 +18,7 @@ from bioptimus_jax.hosts.remote.models import downloaded, hub_model, model_folde
 from bioptimus_jax.hosts.settled import settled
 from bioptimus_jax.model.folder import config_values
 from bioptimus_jax.progress.console import shortened
-from bioptimus_jax.storage.files import write_jsonl
+from bioptimus_jax.storage.files import JsonObject, write_jsonl
 from bioptimus_jax.tokenizer import subwords
 from bioptimus_jax.tokenizer.subwords import READY, SETTINGS, Subwords, kind_name
 from bioptimus_jax.vocab import agreement
@@ -168,7 +168,7 @@ def tokenizer_place(given: FilePath) -> Path:
     return downloaded(wanted, weights=False) if wanted else Path(given)
 
 
-def keys_of(known: Subwords) -> dict[str, Any]:
+def keys_of(known: Subwords) -> Keys:
     """The keys that say which kind and casing a tokenizer has."""
     return {'vocab.tokenizer': kind_name(known.kind), 'vocab.lowercase': known.lowercase}
 
@@ -177,7 +177,7 @@ HABITS = ('padding_side', 'truncation_side', 'model_input_names', 'model_max_len
 """What a tokenizer of transformers does beside cutting texts."""
 
 
-def habits_of(tokenizer: Any) -> dict[str, Any]:
+def habits_of(tokenizer: Any) -> JsonObject:
     """The HABITS of a tokenizer; empty for a file or folder that says nothing of them."""
     if isinstance(tokenizer, PLACE):
         place = tokenizer_place(tokenizer)

@@ -7,7 +7,7 @@ import copy
 import dataclasses
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -30,8 +30,10 @@ TOLERANCE, OF_A_LEAK = 1e-4, 0.2
 """How far outputs may differ: as a share of the largest output, and of the change where documents see each other."""
 FAILURES = (TypeError, ValueError, RuntimeError, IndexError, KeyError, AttributeError)
 """What models raise that cannot take an argument, or a mask of this form."""
-Batch = dict[str, Any]
+Batch: TypeAlias = Mapping[str, np.ndarray | Mapping[str, np.ndarray]]
 """Arrays by name; under MASK also a mask for each kind of layer."""
+ModelInputs: TypeAlias = 'dict[str, torch.Tensor | dict[str, torch.Tensor]]'
+"""A batch as a model of transformers takes it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Packing:
         placed = best_fit(lengths, self.width)
         fullest = max(sum(lengths[at] for at in members) for members in placed)
         shape = len(placed), -(-fullest // self.multiple) * self.multiple
-        batch: Batch = {name: np.full(shape, usual.get(name, 0)) for name in documents[0] if name != MASK}
+        batch = {name: np.full(shape, usual.get(name, 0)) for name in documents[0] if name != MASK}
         document_RxL, position_RxL = np.full(shape, NO_DOCUMENT), np.zeros(shape, np.int64)
         for row, members in enumerate(placed):
             ends = np.cumsum([lengths[at] for at in members])
@@ -70,8 +72,7 @@ class Packing:
                 position_RxL[own] = np.arange(lengths[at])
         if self.first is not None:
             batch[POSITIONS] = position_RxL + self.first
-        batch[MASK] = self._mask(document_RxL)
-        return batch
+        return {**batch, MASK: self._mask(document_RxL)}
 
     def _mask(self, document_RxL: np.ndarray) -> np.ndarray | dict[str, np.ndarray]:
         # Padding attends to padding, so that no softmax is empty.
@@ -82,23 +83,24 @@ class Packing:
         near_LxL = np.abs(place_L[:, None] - place_L) <= self.window
         return {WHOLE: same_Rx1xLxL, WINDOWED: same_Rx1xLxL & near_LxL}
 
-    def tensors(self, batch: Batch) -> dict[str, Any]:
-        """The batch for the model."""
-        import torch
 
-        def tensor(array: np.ndarray) -> 'torch.Tensor':
-            made = torch.from_numpy(array)
-            if not self.added or made.dtype != torch.bool:
-                return made
-            dtype = getattr(torch, self.added)
-            return torch.zeros(made.shape, dtype=dtype).masked_fill_(~made, torch.finfo(dtype).min)
+def tensors_of(batch: Batch, added: str = '') -> ModelInputs:
+    """A batch for a model; `added`: as of `Packing`."""
+    import torch
 
-        return {
-            name: {kind: tensor(array) for kind, array in value.items()}
-            if isinstance(value, dict)
-            else tensor(value)
-            for name, value in batch.items()
-        }
+    def tensor(array: np.ndarray) -> 'torch.Tensor':
+        made = torch.from_numpy(array)
+        if not added or made.dtype != torch.bool:
+            return made
+        dtype = getattr(torch, added)
+        return torch.zeros(made.shape, dtype=dtype).masked_fill_(~made, torch.finfo(dtype).min)
+
+    return {
+        name: {kind: tensor(array) for kind, array in value.items()}
+        if isinstance(value, Mapping)
+        else tensor(value)
+        for name, value in batch.items()
+    }
 
 
 def packing_for(model: 'PreTrainedModel', width: int, multiple: int) -> Packing:
@@ -182,10 +184,12 @@ def _difference(
 ) -> float:
     """The largest difference of an output from that of the document alone; infinite where there is none."""
     documents = [{'input_ids': one.cpu().numpy(), MASK: np.ones(len(one))} for one in ids]
-    batch = tried.tensors(tried.rows(documents, {}))
+    batch = tensors_of(tried.rows(documents, {}), tried.added)
 
     def moved(value: Any) -> Any:
-        return {k: moved(v) for k, v in value.items()} if isinstance(value, dict) else value.to(model.device)
+        return (
+            {k: moved(v) for k, v in value.items()} if isinstance(value, Mapping) else value.to(model.device)
+        )
 
     try:
         found = model(**moved(batch))[0][0]

@@ -30,7 +30,7 @@ from bioptimus_jax.lab.trained import (
 from bioptimus_jax.report.drawing import write_figures
 from bioptimus_jax.report.layout import NOT_RUN, Cell, Column, Table, count, each, write_tables
 from bioptimus_jax.report.measures import Measures, read_measures
-from bioptimus_jax.report.page import Made, block, remove_parts, render
+from bioptimus_jax.report.page import Block, Made, remove_parts, render
 from bioptimus_jax.report.records import RECORDS, Recorded, named, records_of
 from bioptimus_jax.report.resolved import read_runs
 from bioptimus_jax.storage.files import atomic, shown_path, write_jsonl
@@ -59,16 +59,20 @@ def write(
     beside, frozen = arms.scores(grouped), followed(grouped)
     reached, last = effort(models, losses, f1), inventory(runs)
     sections = [
-        block(question.title.partition(':')[0], question.lead, scores, folded=details)
+        Block.of(question.title.partition(':')[0], question.lead, scores, folded=details)
         for question, (scores, details) in answers.items()
     ]
     figures = [comparison_figures.devel_f1(models), comparison_figures.heldout_losses(models)]
     sections += [
-        block('Curves', 'What happens on the way.', figures=figures),
-        block('Side by side', 'Every run at step 0 and at the end of each phase; seeds together.', [beside]),
-        block('Frozen states', 'Do states without fine-tuning say what F1 fine-tuning will give?', [frozen]),
-        block('Effort', 'What each arm took, surgery included.', [reached]),
-        block('Runs', 'What all of it was made from.', [last]),
+        Block.of('Curves', 'What happens on the way.', figures=figures),
+        Block.of(
+            'Side by side', 'Every run at step 0 and at the end of each phase; seeds together.', [beside]
+        ),
+        Block.of(
+            'Frozen states', 'Do states without fine-tuning say what F1 fine-tuning will give?', [frozen]
+        ),
+        Block.of('Effort', 'What each arm took, surgery included.', [reached]),
+        Block.of('Runs', 'What all of it was made from.', [last]),
     ]
     tables = {_name(q, table): table for q, both in answers.items() for table in itertools.chain(*both)}
     tables |= {'side-by-side': beside, 'frozen-states': frozen, 'effort': reached, 'runs': last}
@@ -76,11 +80,14 @@ def write(
         # Read again: many runs are read without audit, tokens and points.
         own = Made.of(read_measures(runs[0].run))
         about, title = own.about(), own.measures.run.workdir.name
-        sections, tables = own.blocks() + [s | {'closed': True} for s in sections], own.tables | tables
+        sections, tables = (
+            own.blocks() + [dataclasses.replace(s, closed=True) for s in sections],
+            own.tables | tables,
+        )
         figures = [*own.figures.values(), *figures]
     else:
         others = {'blurb': blurb.of_runs(named(runs))} | papers.tables(named(runs))
-        sections.append(block(papers.SECTION.title, papers.SECTION.lead, folded=list(others.values())))
+        sections.append(Block.of(papers.SECTION.title, papers.SECTION.lead, folded=list(others.values())))
         tables |= {name: table for name, table in others.items() if table.rows}
         made = list({id(t.measures): t.measures for t in models}.values())
         about, title = _about(made, answers), f'Tables of the paper from {len(made)} runs'

@@ -17,7 +17,7 @@ from typing import Any
 
 from bioptimus_jax.model.config import SOURCE, phase_of
 from bioptimus_jax.report.measures import PHASE_INITIAL, Measures
-from bioptimus_jax.storage.files import atomic
+from bioptimus_jax.storage.files import JsonObject, atomic
 
 # Colours that nothing else has: `_inline` looks for them in the text of the SVG.
 INK, GRID = '#010203', '#0a0b0c'
@@ -282,7 +282,7 @@ def draw_panels(
     return _inline(buffer.getvalue(), name, charts)
 
 
-def _identified(axes: Any, prefix: str) -> dict[str, Any]:
+def _identified(axes: Any, prefix: str) -> JsonObject:
     """Give every element that is drawn an id: `lines` by their labels, with what is hidden with them, and the others.
 
     `ticks` are those of both axes, and `under` a second axis below.
@@ -309,7 +309,7 @@ def _identified(axes: Any, prefix: str) -> dict[str, Any]:
     return {'id': prefix, 'lines': lines, 'others': others, 'ticks': ticks, 'fixed': fixed}
 
 
-def _chart(axes: Any, elements: dict[str, Any]) -> dict[str, Any]:
+def _chart(axes: Any, elements: JsonObject) -> JsonObject:
     """The elements, where the axes lie in the figure, in points from above, and what they measure."""
     width, height = (POINTS * inches for inches in axes.figure.get_size_inches())
     at = axes.get_position()
@@ -319,7 +319,7 @@ def _chart(axes: Any, elements: dict[str, Any]) -> dict[str, Any]:
     return {**elements, 'title': axes.get_title(), 'box': [round(x, 6) for x in box], **measured}
 
 
-def _measured(axis: Any) -> dict[str, Any]:
+def _measured(axis: Any) -> JsonObject:
     """What an axis measures, from where to where; `names` of places that have some. Without ticks it says nothing."""
     from matplotlib.ticker import FixedLocator
 
@@ -334,7 +334,7 @@ def _measured(axis: Any) -> dict[str, Any]:
     }
 
 
-def _inline(svg: str, name: str, charts: list[dict[str, Any]]) -> str:
+def _inline(svg: str, name: str, charts: list[JsonObject]) -> str:
     """The <svg> element alone: sized by the page, ids of its own, colours as CSS variables."""
     svg = svg[svg.index('<svg') :]
     svg = re.sub(r'<metadata>.*?</metadata>', '', svg, flags=re.DOTALL)

@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.hosts.devices import GIB, Device
@@ -25,6 +24,7 @@ from bioptimus_jax.report.layout import (
     missing,
     percent,
 )
+from bioptimus_jax.storage.files import JsonObject
 
 MIB = 2**20
 # JAX takes three quarters of a GPU's memory at once unless XLA_CLIENT_MEM_FRACTION says otherwise.
@@ -36,7 +36,7 @@ def report(plan: Plan, tables: Mapping[str, Table], notes: Sequence[str] = ()) -
     return '\n\n'.join(['\n'.join([_model(plan), *notes]), *(table.text() for table in tables.values())])
 
 
-def document(plan: Plan, tables: Mapping[str, Table]) -> dict[str, Any]:
+def document(plan: Plan, tables: Mapping[str, Table]) -> JsonObject:
     """The plan as data: `model`, `assumed`, and the rows of each table."""
     model = {'from': plan.shape_from, 'parameters': plan.parameters, 'entries': plan.architecture.vocab_size}
     rows = {name: table.records() for name, table in tables.items()}

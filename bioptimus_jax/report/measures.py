@@ -8,7 +8,7 @@ import os
 import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetuning import search
@@ -50,7 +50,7 @@ from bioptimus_jax.records.vocabulary import Comparison, Entities, Frequency
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import MANIFEST, STARTED, read_claim, require_as_taken, require_whole
 from bioptimus_jax.scoring.comparison import SeedKey
-from bioptimus_jax.storage.files import read_json
+from bioptimus_jax.storage.files import JsonObject, read_json
 from bioptimus_jax.surgery.account import TOKENS_FILE
 from bioptimus_jax.vocab.frequency import FILE as FREQUENCY
 
@@ -70,9 +70,17 @@ WEIGHTS = ('model', 'pytorch_model', 'adapter_model')
 NAMED = 3
 """Missing files of a stage that are named."""
 LABELS = {SOURCE: 'source', PHASE_INITIAL: 'initial (step 0)'}
-Rows = list[dict[str, Any]]
 RecordT = TypeVar('RecordT', bound=Record)
 OfModelT = TypeVar('OfModelT', bound=ModelOnSet)
+
+
+class FileOfStage(NamedTuple):
+    """What a field is read from: a file of a stage, of that kind, whose entries are `of` that kind of record."""
+
+    stage: str
+    file: str
+    kind: type | None
+    of: type[Record] | None
 
 
 def _of(stage: str, file: str, kind: type, of: type[Record] | None = None, last: bool = False) -> Any:
@@ -81,12 +89,14 @@ def _of(stage: str, file: str, kind: type, of: type[Record] | None = None, last:
     `last`: the stage writes the file once all else is done. While it goes on, what lies there may be of earlier
     settings, and is not read.
     """
-    return dataclasses.field(default_factory=kind, metadata={'of': (stage, file, kind, of), 'last': last})
+    return dataclasses.field(
+        default_factory=kind, metadata={'of': FileOfStage(stage, file, kind, of), 'last': last}
+    )
 
 
 def _one(stage: str, file: str, of: type[Record], last: bool = False) -> Any:
     """A field that is read from a file of a stage, one record; None where there is no file. `last`: see `_of`."""
-    return dataclasses.field(default=None, metadata={'of': (stage, file, None, of), 'last': last})
+    return dataclasses.field(default=None, metadata={'of': FileOfStage(stage, file, None, of), 'last': last})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -408,13 +418,13 @@ def read_measures(run: Run, details: bool = True) -> Measures:
     )
 
 
-def _files(begun: Collection[str], left_out: Collection[str]) -> dict[str, Any]:
+def _files(begun: Collection[str], left_out: Collection[str]) -> dict[str, FileOfStage]:
     """What each field is read from, without those that stages which have begun and not ended write last."""
     read = {f.name: f.metadata for f in dataclasses.fields(Measures) if f.metadata}
     return {
         name: of['of']
         for name, of in read.items()
-        if name not in left_out and not (of['last'] and of['of'][0] in begun)
+        if name not in left_out and not (of['last'] and of['of'].stage in begun)
     }
 
 
@@ -443,9 +453,9 @@ def _gaps(run: Run) -> str:
     return f'Incomplete: {"; ".join(said)}.' if said else ''
 
 
-def flat(counts: Mapping[str, Any], prefix: str = '') -> dict[str, Any]:
+def flat(counts: Mapping[str, Any], prefix: str = '') -> JsonObject:
     """Nested counts as `a.b: value`; lists are left out."""
-    leaves: dict[str, Any] = {}
+    leaves: JsonObject = {}
     for name, value in counts.items():
         if isinstance(value, Mapping):
             leaves |= flat(value, f'{prefix}{name}.')

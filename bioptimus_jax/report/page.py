@@ -7,7 +7,7 @@ import importlib.resources
 import json
 import shutil
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,6 +63,56 @@ class Live(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
+class Block:
+    """A section as the template takes it; `tables` and `folded` are HTML.
+
+    `absent`: reason -> titles of parts that have nothing to show. `filled`: whether some part has. `otherwise`: why the
+    section is left out, if that is not what its parts say. `closed`: only its heading is seen until it is clicked.
+    """
+
+    title: str
+    anchor: str
+    lead: str
+    closed: bool
+    tables: Sequence[str]
+    figures: Sequence[Figure]
+    folded: Sequence[str]
+    absent: Mapping[str, str]
+    filled: bool
+    otherwise: str
+
+    @classmethod
+    def of(
+        cls,
+        title: str,
+        lead: str,
+        tables: Sequence[Table] = (),
+        figures: Sequence[Figure] = (),
+        folded: Sequence[Table] = (),
+        otherwise: str = '',
+        closed: bool = False,
+    ) -> 'Block':
+        """The block of a section with these parts."""
+        made: list[Table | Figure] = [*tables, *folded, *figures]
+        absent: dict[str, dict[str, None]] = {}  # reason -> titles
+        for one in made:
+            if one.empty:
+                absent.setdefault(one.absent, {})[one.title] = None
+        return cls(
+            title=title,
+            anchor=title.lower().replace(' ', '-'),
+            lead=lead,
+            closed=closed,
+            tables=[table.html() for table in tables if not table.empty],
+            figures=[figure for figure in figures if not figure.empty],
+            folded=[table.html() for table in folded if not table.empty],
+            absent={reason: '; '.join(titles) for reason, titles in absent.items()},
+            filled=not all(one.empty for one in made),
+            otherwise=otherwise,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
 class Made:
     """All tables and figures of a run by their names, some of them without anything to show yet."""
 
@@ -76,12 +126,12 @@ class Made:
         tables = {name: make(m) for s in sections() for name, make in (s.tables | s.folded).items()}
         return cls(m, tables, {name: draw(m) for name, draw in drawn().items()})
 
-    def blocks(self) -> list[dict[str, Any]]:
+    def blocks(self) -> list[Block]:
         """The sections of the page as the template takes them."""
         planned = self.measures.run.config.stages
         not_planned = f'not part of this run. Its stages are {", ".join(planned)}.'
         return [
-            block(
+            Block.of(
                 section.title,
                 section.lead,
                 [self.tables[name] for name in section.tables],
@@ -181,39 +231,7 @@ def write_cards(m: Measures, folder: Path) -> int:
     return written
 
 
-def block(
-    title: str,
-    lead: str,
-    tables: Sequence[Table] = (),
-    figures: Sequence[Figure] = (),
-    folded: Sequence[Table] = (),
-    otherwise: str = '',
-    closed: bool = False,
-) -> dict[str, Any]:
-    """A section as the template takes it; `otherwise` is why it is left out if that is not what its parts say.
-
-    `closed`: only its heading is seen until it is clicked.
-    """
-    made: list[Table | Figure] = [*tables, *folded, *figures]
-    absent: dict[str, dict[str, None]] = {}  # reason -> titles
-    for one in made:
-        if one.empty:
-            absent.setdefault(one.absent, {})[one.title] = None
-    return {
-        'title': title,
-        'anchor': title.lower().replace(' ', '-'),
-        'lead': lead,
-        'closed': closed,
-        'tables': [table.html() for table in tables if not table.empty],
-        'figures': [figure for figure in figures if not figure.empty],
-        'folded': [table.html() for table in folded if not table.empty],
-        'absent': {reason: '; '.join(titles) for reason, titles in absent.items()},
-        'filled': not all(one.empty for one in made),
-        'otherwise': otherwise,
-    }
-
-
-def render(sections: Sequence[dict[str, Any]], **values: Any) -> str:
+def render(sections: Sequence[Block], **values: Any) -> str:
     """The page's template, filled with the sections that have something to show; why the others lack is said below.
 
     The versions of what made it are added.
@@ -224,11 +242,11 @@ def render(sections: Sequence[dict[str, Any]], **values: Any) -> str:
     text, script = (folder.joinpath(name).read_text('utf-8') for name in ('page.html.jinja', 'figures.js'))
     left_out: dict[str, list[str]] = {}
     for section in sections:
-        if not section['filled']:
-            reason = section['otherwise'] or next(iter(section['absent']), 'nothing to show yet')
-            left_out.setdefault(reason, []).append(section['title'])
+        if not section.filled:
+            reason = section.otherwise or next(iter(section.absent), 'nothing to show yet')
+            left_out.setdefault(reason, []).append(section.title)
     values |= {
-        'sections': [section for section in sections if section['filled']],
+        'sections': [section for section in sections if section.filled],
         'left_out': {reason: ', '.join(titles) for reason, titles in left_out.items()},
         'script': script,
     }

@@ -25,6 +25,7 @@ from bioptimus_jax.report.sections.efficiency import effort_at
 from bioptimus_jax.report.sections.training import told
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.metrics import MetricsLog
+from bioptimus_jax.storage.files import JsonObject
 
 RECORDS = 'results.jsonl'
 SEED = '.seed-'
@@ -94,7 +95,7 @@ def names_of(runs: Sequence[Measures]) -> list[str]:
             depth[at] += 1
 
 
-def records_of(runs: Sequence[Measures]) -> list[dict[str, Any]]:
+def records_of(runs: Sequence[Measures]) -> list[JsonObject]:
     """Records of several runs, as the lines of RECORDS have them."""
     return [record_of(name, m).json() for name, m in named(runs).items()]
 
