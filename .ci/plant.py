@@ -149,7 +149,7 @@ PLANTS = {
     ),
     'average-of-old-weights': Plant(
         'pretrain/step.py',
-        "scored(settings, state[AVERAGE], optimizer_state, after['params'])",
+        'scored(settings, state[AVERAGE], optimizer_state, moved_on)',
         'scored(settings, state[AVERAGE], optimizer_state, params)',
         ('causal',),
         'micro_batches',

@@ -622,7 +622,7 @@ def test_settings_are_cells_of_their_own_and_the_stage_says_what_they_gave(
         'pieces',
         'words',
     }  # no run's tokens are known of a folder
-    gold = counts['gold_in_file'] // 4
+    gold = counts.sums['gold_in_file'] // 4
     assert all(sum(c['gold'] for c in classes.values()) == gold for classes in sliced.values())
     assert read_json(folder / 'lint.json')[0]['dataset'] == 'one'
     assert set(read_json(folder / 'labels.json')['one']) == {'train', 'devel', 'test'}

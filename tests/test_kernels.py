@@ -27,7 +27,8 @@ from bioptimus_jax.model.attention import Attend, Dropped, Ranges, attend, atten
 from bioptimus_jax.model.config import FAMILIES
 from bioptimus_jax.model.kernels import parts_of_rows
 from bioptimus_jax.pretrain import backends
-from bioptimus_jax.pretrain.fastest import Candidate, Measured, fastest
+from bioptimus_jax.pretrain.fastest import Candidate, fastest
+from bioptimus_jax.records.attention import Measured
 
 OPTIONS = {'cudnn': {'implementation': 'xla'}, 'cudnn_packed': {}}
 INTERPRETED = {
@@ -559,10 +560,10 @@ def test_an_attention_that_is_not_there_any_more_is_replaced_with_one_line(candi
     assert line.startswith(
         'attention: splash, which this run has used so far, cannot be used here (it is for another'
     )
-    assert measured.made['to both sides']['chosen'] == 'cudnn'
+    assert measured.made['to both sides'].chosen == 'cudnn'
     candidates()  # a CPU, for a while: what was measured elsewhere stays on record
     chosen, [line] = choose('auto', measured=measured)
-    assert (chosen, measured.made['to both sides']['chosen']) == (slowly, 'cudnn')
+    assert (chosen, measured.made['to both sides'].chosen) == (slowly, 'cudnn')
     (tmp_path / backends.RECORD).write_text('{"to both sides": {"chosen": "flash"}}')
     with pytest.raises(InputError, match=r'attention\.json: is damaged .* delete it to measure again'):
         measured.read(tmp_path)

@@ -58,7 +58,7 @@ def measure(run: Run[HasAnalysis], models: Sequence[str] = ()) -> Difficulty:
         by, measured = _measured(e, folder, texts, advance, run.console.say)
         records.append(OfModel(name, str(folder), by, **measured._asdict()))
     seconds = round(time.monotonic() - started, 1)
-    result = Difficulty(**difficulty.facts(e, len(texts)), models=tuple(records), seconds=seconds)
+    result = Difficulty(**vars(difficulty.facts(e, len(texts))), models=tuple(records), seconds=seconds)
     write_json(run.workdir / difficulty.RECORD, result.json())
     run.console.say(f'difficulty: {run.workdir / difficulty.RECORD}, {clock(seconds)}')
     return result

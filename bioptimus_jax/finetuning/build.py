@@ -97,8 +97,7 @@ def build(run: Run[HasFinetune], folder: Path) -> StageResult:
     """
     settings, runtime, checksums = run.config.finetune, run.config.runtime, run.checksums()
     models = model_folders(run.config, run.folder, settings.models or run.config.phases, MODELS)
-    common = {'threads': runtime.torch_threads, 'quiet': run.console.quiet, 'keep': settings.keep != 'none'}
-    cells = _cells(settings, models, folder, checksums, common)
+    cells = _cells(settings, models, folder, checksums, runtime.torch_threads, run.console.quiet)
     checksums.save()
     # Lets `compare` ignore stale cells of this folder until the stage is finished.
     claim_cells(folder, {cell.name: cell.fingerprint for cell in cells})
@@ -355,9 +354,14 @@ def _shared(
 
 
 def _cells(
-    settings: Finetune, models: Mapping[str, Path], folder: Path, checksums: Checksums, common: dict[str, Any]
+    settings: Finetune,
+    models: Mapping[str, Path],
+    folder: Path,
+    checksums: Checksums,
+    threads: int,
+    quiet: bool,
 ) -> list[Cell]:
-    """Every model with every set, setting and seed. `common`: what all of them have."""
+    """Every model with every set, setting and seed."""
     datasets = {
         one: [
             f'{split} {checksums.sha256(f)}'  # a document that moves from one split to another is a change
@@ -389,7 +393,9 @@ def _cells(
                         fingerprint=digest(
                             [of_model, datasets[dataset], deciding(of_cell), seed, *([code] if code else [])]
                         ),
-                        **common,
+                        threads=threads,
+                        quiet=quiet,
+                        keep=settings.keep != 'none',
                     )
                 )
     return cells

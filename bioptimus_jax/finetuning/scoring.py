@@ -20,7 +20,7 @@ from bioptimus_jax.sets.corpora import NamedSet, has_a_split, is_dataset, set_at
 from bioptimus_jax.sets.foreign.refused import refuse_unread
 from bioptimus_jax.sets.roles import FOUND, Columns
 from bioptimus_jax.sets.sentences import NAMES
-from bioptimus_jax.storage.files import absolute, sha256, write_sealed
+from bioptimus_jax.storage.files import JsonObject, absolute, sha256, write_sealed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,45 +66,57 @@ class ScoredPredictions:
             found[key]['low'], found[key]['high'] = percentile_interval(bootstrap(metric, counts_1xUxC))
         return found
 
-    def document(self) -> dict[str, Any]:
-        """Every metric with its interval, in percent; what answers that read nothing would get; what is odd.
-
-        `drawn`: how many of which `unit` were drawn with replacement for the intervals.
-        """
-        task, (unit, drawn), measures = self.gold.task, self.drawn, list[dict[str, Any]]()
+    def percents(self) -> dict[str, dict[str, float]]:
+        """A metric's name for readers -> `score`, the ends `low` and `high` of its interval, and what it is made of."""
+        task, found = self.gold.task, {}
         titles = [metric.title for metric in task.metrics.values()]
         for key, scores in self.measures().items():
             metric = task.metrics[key]
             name = f'{metric.title}, {key}' if titles.count(metric.title) > 1 else metric.title
             shown = {'score': scores[metric.name], 'low': scores['low'], 'high': scores['high']}
             shown |= {n: scores[n] for n in ('precision', 'recall') if n in scores}
-            measures.append({'measure': name, **{n: 100 * value for n, value in shown.items()}})
+            found[name] = {n: 100 * value for n, value in shown.items()}
+        return found
+
+    @property
+    def reading_nothing(self) -> dict[str, float]:
+        """What answers that read nothing would get, in percent."""
+        return {name: 100 * score for name, score in self.detail.baselines.items()}
+
+    def document(self) -> JsonObject:
+        """Every metric with its interval, in percent; what answers that read nothing would get; what is odd.
+
+        `drawn`: how many of which `unit` were drawn with replacement for the intervals.
+        """
+        task, (unit, drawn) = self.gold.task, self.drawn
         return {
             'set': self.gold.chosen.name,
             plural(task.unit): len(self.examples),
-            'measures': measures,
+            'measures': [{'measure': name, **shown} for name, shown in self.percents().items()],
             'drawn': drawn,
             'unit': unit,
-            'reading_nothing': {name: 100 * score for name, score in self.detail.baselines.items()},
+            'reading_nothing': self.reading_nothing,
             'gold': task.remarks(self.detail),
             'notes': list(self.notes),
         }
 
     def lines(self) -> list[str]:
         """What `document` has, for a terminal."""
-        found, task = self.document(), self.gold.task
+        task, (unit, drawn) = self.gold.task, self.drawn
         said = [
-            f'{found["set"]}: {numbered(len(self.examples), task.unit)}, each scored once; test, percent, '
-            f'[95 % over {numbered(found["drawn"], found["unit"].removesuffix("s"))} drawn with replacement]'
+            f'{self.gold.chosen.name}: {numbered(len(self.examples), task.unit)}, each scored once; test, percent, '
+            f'[95 % over {numbered(drawn, unit.removesuffix("s"))} drawn with replacement]'
         ]
-        for one in found['measures']:
+        for name, one in self.percents().items():
             beside = ''.join(f', {n} {one[n]:.2f}' for n in ('precision', 'recall') if n in one)
-            said.append(
-                f'  {one["measure"]}: {one["score"]:.2f} {bracketed(one["low"], one["high"])}{beside}'
-            )
-        if of_nothing := [f'{name} {score:.2f}' for name, score in found['reading_nothing'].items()]:
+            said.append(f'  {name}: {one["score"]:.2f} {bracketed(one["low"], one["high"])}{beside}')
+        if of_nothing := [f'{name} {score:.2f}' for name, score in self.reading_nothing.items()]:
             said.append(f'  of {task.metric.title}, answers that read nothing: {", ".join(of_nothing)}')
-        return [*said, *(f'  {line}' for line in found['gold']), *(f'  note: {note}' for note in self.notes)]
+        return [
+            *said,
+            *(f'  {line}' for line in task.remarks(self.detail)),
+            *(f'  note: {note}' for note in self.notes),
+        ]
 
     def keep(self, folder: Path, name: str, seed: int | None) -> Path:
         """Leave a cell as stage finetune does, in FOLDER/NAME/SET/standard/seed-N. Raises ConfigError."""

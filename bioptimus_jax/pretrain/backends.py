@@ -29,6 +29,8 @@ from bioptimus_jax.model.kernels import cudnn, cudnn_packed, pallas_gpu, splash
 from bioptimus_jax.pretrain.config import HasTraining, Pretrain
 from bioptimus_jax.pretrain.fastest import Candidate, agreed, fastest, flaw_of
 from bioptimus_jax.pretrain.sharding import ROWS, Gather, Place, platform_of, row_shards
+from bioptimus_jax.records.attention import Measured
+from bioptimus_jax.records.record import plain
 from bioptimus_jax.storage.files import read_json, write_json
 
 PLAIN_ATTENTION = 'xla'
@@ -75,27 +77,26 @@ class MeasuredAttention:
     rows: int = 0
     plain_fits: bool = True
     documents: int = DOCUMENTS
-    made: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+    made: dict[str, Measured] = dataclasses.field(default_factory=dict)
     width: int = 0
 
     def read(self, folder: Path) -> None:
         """Take over what a run that goes on has chosen. Raises InputError."""
         remedy = 'restore it, or delete it to measure again'
-        made = read_json(folder / RECORD, remedy) or {}
-        known = isinstance(made, dict) and all(isinstance(r, dict) for r in made.values())
-        if not known or not {r.get('chosen') for r in made.values()} <= {PLAIN_ATTENTION, *KERNELS}:
+        made = Measured.read_by_name(read_json(folder / RECORD, remedy) or {}, str(folder / RECORD), remedy)
+        if not {one.chosen for one in made.values()} <= {PLAIN_ATTENTION, *KERNELS}:
             raise InputError(f'{folder / RECORD}: is damaged (it names no attention); {remedy}')
         self.made = made
 
     def write(self, folder: Path) -> None:
         """Keep what was measured, if anything was."""
         if self.made:
-            write_json(folder / RECORD, self.made)
+            write_json(folder / RECORD, plain(self.made))
 
     def line(self) -> str:
         """The times, of forward and backward pass through the layers."""
         return '; '.join(
-            f'{sides}: {", ".join(f"{name} {taken:.3g} ms" for name, taken in made["milliseconds"].items())}'
+            f'{sides}: {", ".join(f"{name} {taken:.3g} ms" for name, taken in made.milliseconds.items())}'
             for sides, made in self.made.items()
         )
 
@@ -369,7 +370,7 @@ def _fastest(
     sides += f', {measured.width} pieces' if measured.width else ''
     kept = measured.made.get(sides)
     # Processes exchange numbers, and the first one's counts: the others may not see the folder with the record.
-    if (number := agreed(known.index(kept['chosen']) if kept else -1)) >= 0:
+    if (number := agreed(known.index(kept.chosen) if kept else -1)) >= 0:
         name = known[int(number)]
         flaw = (
             None
@@ -390,7 +391,7 @@ def _fastest(
     found = fastest({name: spec.candidate(name, measured) for name in (PLAIN_ATTENTION, *names)})
     if not found.chosen:  # none was measured in time, or in this memory
         return _first_sound(spec)
-    measured.made[sides] = dataclasses.asdict(found)
+    measured.made[sides] = found
     return found.chosen, {name: flaw for name, flaw in found.left_out.items() if name != PLAIN_ATTENTION}
 
 

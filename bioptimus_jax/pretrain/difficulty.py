@@ -29,7 +29,14 @@ from bioptimus_jax.pretrain.config import BY_DIFFICULTY, DIFFICULTY_MEASURES, SE
 from bioptimus_jax.pretrain.objective import Advance, Objective, objective_of
 from bioptimus_jax.pretrain.units import weight_files
 from bioptimus_jax.progress.console import Console, numbered
-from bioptimus_jax.records.curriculum import MaskedAs, OfSetting, OrderDifficulty, Perplexity, PlacedPhase
+from bioptimus_jax.records.curriculum import (
+    Facts,
+    MaskedAs,
+    OfSetting,
+    OrderDifficulty,
+    Perplexity,
+    PlacedPhase,
+)
 from bioptimus_jax.rows.blocks import one_a_row
 from bioptimus_jax.rows.parts import document_parts
 from bioptimus_jax.storage.files import read_json, write_json
@@ -109,7 +116,7 @@ def perplexities(
     [folder_of_probe] = probe_folders(e, stage).values()
     probe, texts = load_probe(folder_of_probe), documents(e, stage)
     measured = measure(e, probe, texts, objective, progress(console, e, len(texts)))
-    record = OrderDifficulty(probe=e.curriculum.probe, **facts(e, len(texts)), **measured._asdict())
+    record = OrderDifficulty(probe=e.curriculum.probe, **vars(facts(e, len(texts))), **measured._asdict())
     write_json(folder / RECORD, record.json())
     return measured.settings
 
@@ -139,15 +146,15 @@ def measure(
     return Measured(len(batch['tokens']), int(batch['segment_lengths'].sum()), settings)
 
 
-def facts(experiment: HasTraining, count: int) -> dict[str, Any]:
-    """What was measured, for the record: texts, number of documents and of samples, settings of the phases."""
+def facts(experiment: HasTraining, count: int) -> Facts:
+    """What difficulty is measured on; `count`: of documents."""
     asked = experiment.curriculum
     phases = {}
     for name in experiment.phases:
         phase = experiment.phase[name]
         phases[name] = MaskedAs(phase.masking, phase.rate, tuple(phase.corruption))
     texts = tuple(asked.texts) or (HELDOUT,)
-    return dict(texts=texts, documents=count, samples=asked.samples, measure=asked.measure, phases=phases)
+    return Facts(texts=texts, documents=count, samples=asked.samples, measure=asked.measure, phases=phases)
 
 
 def check_samples(experiment: HasTraining, batch: Mapping[str, np.ndarray]) -> None:

@@ -11,6 +11,8 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
+from bioptimus_jax.records.attention import Measured
+
 SECONDS = 60.0
 """Time for all candidates together, with their checks and their compiling."""
 REPEATS = 5
@@ -23,15 +25,6 @@ class Candidate:
 
     check: Callable[[], str | None]
     work: Callable[[], object]
-
-
-@dataclasses.dataclass(frozen=True)
-class Measured:
-    """The fastest by name ('': none could be used), what each took, and why others were left out."""
-
-    chosen: str
-    milliseconds: dict[str, float]
-    left_out: dict[str, str]
 
 
 def fastest(candidates: Mapping[str, Candidate], seconds: float = SECONDS) -> Measured:

@@ -7,7 +7,7 @@ import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 
@@ -41,7 +41,7 @@ from bioptimus_jax.rows.stored import Rows
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import rerun_hint
 from bioptimus_jax.run.processes import any_of, meet, of_first
-from bioptimus_jax.storage.files import digest
+from bioptimus_jax.storage.files import JsonObject, digest
 from bioptimus_jax.surgery.made import NOTHING_MADE, made_in
 from bioptimus_jax.tokenizer.subwords import load as load_subwords
 
@@ -265,7 +265,7 @@ def _open(run: Run[HasTraining], folder: Path, clock: Clock) -> tuple[Session, T
         checkpoints,
         evaluations,
         clock,
-        **_recorded(config, run.metrics.of('pretrain'), step),
+        **_behind(config, run.metrics.of('pretrain'), step)._asdict(),
         taken={n: at for n, at in recorded.items() if at <= step} | _on_disk(kept, checkpoints, step),
         next_save=step + 1 if found else 0,
     )
@@ -281,20 +281,26 @@ def _heldout_rows(folder: Path) -> Rows:
     return heldout
 
 
-def _recorded(e: HasTraining, metrics: Sequence[dict[str, Any]], step: int) -> dict[str, Any]:
-    """What a session has behind it, up to the step that it goes on from: evaluations, tokens, what was spent."""
+class Behind(NamedTuple):
+    """What a session has behind it: evaluations by their steps, tokens, what was spent."""
+
+    pace_values: dict[int, float]
+    tokens: int
+    spent: dict[str, float | None]
+
+
+def _behind(e: HasTraining, metrics: Sequence[JsonObject], step: int) -> Behind:
+    """What is on record up to the step that a session goes on from."""
     # Records of steps after the checkpoint are of work that is lost: those steps are taken again.
     before = [r for r in metrics if r['step'] <= step]
     trained, evaluated = Training.among(before), Evaluated.among(before)
     last = trained[-1] if trained else None
     both: list[Evaluated | Training] = [*evaluated, *trained]
     newest = max(both, key=lambda r: r.step, default=None)
-    return {
-        # At step 0 there may be one of a run that was replaced.
-        'pace_values': {r.step: curriculum.pace_value(e, r) for r in evaluated if r.step},
-        'tokens': newest.tokens or 0 if newest else 0,
-        'spent': {name: getattr(last, name) if last else 0.0 for name in SPENT},
-    }
+    # At step 0 there may be one of a run that was replaced.
+    pace_values = {r.step: curriculum.pace_value(e, r) for r in evaluated if r.step}
+    tokens = newest.tokens or 0 if newest else 0
+    return Behind(pace_values, tokens, {name: getattr(last, name) if last else 0.0 for name in SPENT})
 
 
 def _train(session: Session, state: Any, start: int, progress: Progress) -> None:

@@ -8,6 +8,7 @@ from bioptimus_jax.config.bounds import LARGEST_SIZE, WIDEST_ROW
 from bioptimus_jax.config.fields import common_key, key, named, section
 from bioptimus_jax.config.plugins import LazyText, meanings
 from bioptimus_jax.rows.config import HasRows
+from bioptimus_jax.storage.files import JsonObject
 from bioptimus_jax.surgery.initialisations import (
     INITIALISATIONS,
     MAPS,
@@ -220,7 +221,7 @@ class Surgery:
         """Whether new tokens get a bias by how often the words of the corpus have them."""
         return self.bias == 'log_count'
 
-    def different(self, usual: 'Surgery') -> dict[str, Any]:
+    def different(self, usual: 'Surgery') -> JsonObject:
         """The keys that this strategy is concerned with and that are other than in `usual`; not the strategy."""
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         concerned = self.initialisation.keys + (('contexts', 'max_contexts') if self.reads_contexts else ())
