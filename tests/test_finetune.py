@@ -933,10 +933,9 @@ def test_a_document_that_moves_to_another_split_makes_another_cell(tiny_bert, tm
     chosen = settings(folder=str(tmp_path / 'sets'), datasets=('own',))
 
     def fingerprint():
-        [cell, *_] = stage._cells(chosen, {'m': tiny_bert}, tmp_path, Checksums(tmp_path / 'known'), common)
+        [cell, *_] = stage._cells(chosen, {'m': tiny_bert}, tmp_path, Checksums(tmp_path / 'known'), 1, True)
         return cell.fingerprint
 
-    common = {'threads': 1, 'quiet': True, 'keep': False}
     before = fingerprint()
     assert fingerprint() == before
     for ending in ('txt', 'ann'):

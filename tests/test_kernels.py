@@ -531,9 +531,9 @@ def test_the_fastest_attention_that_passes_its_check_is_taken_and_remembered(can
     chosen, warnings = choose('auto', windows=(None, 4, 4), measured=measured)
     assert chosen == backends.Sharded(roughly, mesh_of(data=2))
     made = measured.made['to both sides']
-    assert made['chosen'] == 'cudnn'
-    assert made['milliseconds'].keys() == {'xla', 'cudnn'}
-    assert 0 < made['milliseconds']['cudnn'] < made['milliseconds']['xla']
+    assert made.chosen == 'cudnn'
+    assert made.milliseconds.keys() == {'xla', 'cudnn'}
+    assert 0 < made.milliseconds['cudnn'] < made.milliseconds['xla']
     assert [line.split(' (')[0] for line in warnings] == [
         f'attention: the kernel {name} cannot be used here' for name in ('splash', 'pallas_gpu')
     ]
@@ -551,9 +551,7 @@ def test_the_fastest_attention_that_passes_its_check_is_taken_and_remembered(can
 
 
 def test_an_attention_that_is_not_there_any_more_is_replaced_with_one_line(candidates, tmp_path, monkeypatch):
-    measured = backends.MeasuredAttention(
-        2, made={'to both sides': {'chosen': 'splash', 'milliseconds': {'splash': 1.0}}}
-    )
+    measured = backends.MeasuredAttention(2, made={'to both sides': Measured('splash', {'splash': 1.0}, {})})
     candidates(cudnn=attend)
     chosen, [line] = choose('auto', measured=measured)
     assert chosen == backends.Sharded(attend, mesh_of(data=2))
@@ -629,7 +627,7 @@ def test_plain_attention_is_not_measured_where_its_scores_do_not_fit(candidates)
     candidates(cudnn=slowly)
     measured = backends.MeasuredAttention(2, plain_fits=False)
     assert choose('auto', measured=measured)[0] == backends.Sharded(slowly, mesh_of(data=2))
-    assert measured.made['to both sides']['milliseconds'].keys() == {'cudnn'}
+    assert measured.made['to both sides'].milliseconds.keys() == {'cudnn'}
 
 
 def test_a_cpu_measures_nothing():

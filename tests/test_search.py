@@ -111,9 +111,8 @@ def test_techniques_are_tried_on_the_sets_of_their_tables(monkeypatch):
 def prints(folder, **keys):
     """The fingerprints of the cells of a model on the sets of a folder."""
     asked = Finetune(folder=str(folder / 'sets'), **keys)
-    common = {'threads': 1, 'quiet': True, 'keep': False}
     checksums = SimpleNamespace(sha256=sha256)
-    return {x.fingerprint for x in build._cells(asked, {'m': folder / 'model'}, folder, checksums, common)}
+    return {x.fingerprint for x in build._cells(asked, {'m': folder / 'model'}, folder, checksums, 1, True)}
 
 
 def test_cells_of_other_columns_are_other_cells(tmp_path):

@@ -13,6 +13,7 @@ import pytest
 from bioptimus_jax.model.attention import attend
 from bioptimus_jax.pretrain import backends
 from bioptimus_jax.pretrain.fastest import Candidate, fastest
+from bioptimus_jax.records.attention import Measured
 
 
 def skip_unless_lowered(name):
@@ -60,7 +61,7 @@ def main(told):
     backends.KERNELS_OF_PLATFORM['cpu'] = ('splash', 'cudnn')
     backends.KERNELS.update(splash=roughly, cudnn=attend)
     shape = {'heads': 2, 'head_size': 8, 'widths': (32,), 'windows': (None,), 'dtype': 'float32'}
-    kept = {'to both sides': {'chosen': 'cudnn', 'milliseconds': {}}}
+    kept = {'to both sides': Measured('cudnn', {}, {})}
     measured = backends.MeasuredAttention(4, made=kept if leads else {})
     chosen = backends.choose('auto', backends.AttentionSpec(make_mesh(), **shape), 0.0, print, measured)
     taken = getattr(chosen, 'kernel', chosen).__name__
