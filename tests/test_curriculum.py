@@ -47,7 +47,7 @@ def test_the_papers_table():
     }
     for step, (words, rate, p_mask) in wanted.items():
         s = curriculum.setting_at(table, step)
-        assert (s['strategy'] == number_of('words'), float(s['rate']), float(s['p_mask'])) == (
+        assert (s.strategy == number_of('words'), float(s.rate), float(s.p_mask)) == (
             words,
             pytest.approx(rate),
             pytest.approx(p_mask),
@@ -170,7 +170,7 @@ def test_the_detour_has_the_published_schedule(monkeypatch):
     assert [rate(s) for s in (0, 317, 318, 15894, 15895)] == pytest.approx([2e-4 / 318, *[2e-4] * 4])
     assert rate(15895 + 397) == pytest.approx(2e-4 * (1 - 0.9 * (397 / 1589) ** 0.5), rel=1e-4)
     assert rate(15895 + 1588) == pytest.approx(2e-5, rel=3e-3)
-    assert float(curriculum.setting_at(table, 16000)['rate']) == pytest.approx(0.15)
+    assert float(curriculum.setting_at(table, 16000).rate) == pytest.approx(0.15)
     of_causal, of_decay = (p.flops_per_piece for p in make_plan(e, Assumptions(words=4e9)).phases)
     assert 1.05 < of_causal / of_decay < 1.15  # all pieces through the head, half of the pairs
     control = Experiment.from_config(config.load('detour:masked'), paths=False)
@@ -186,7 +186,7 @@ def test_a_masking_rate_moves_within_its_phase():
     changes = {f'phase__0__{n}__{k}': v for n, of in moving.items() for k, v in zip(names, of)}
     e = experiment(**changes)
     table = curriculum.table(curriculum.make_schedule(e, COUNTS), e)
-    rates = [float(curriculum.setting_at(table, step)['rate']) for step in range(40)]
+    rates = [float(curriculum.setting_at(table, step).rate) for step in range(40)]
     assert rates[:10] == pytest.approx(np.repeat([0.05, 0.1, 0.15, 0.2, 0.25], 2))
     assert rates[10:30] == pytest.approx(np.linspace(0.3, 0.05, 20))
     assert rates[30:] == [np.float32(0.2)] * 10
@@ -206,7 +206,7 @@ def test_the_rate_that_is_drawn_is_that_of_the_steps_also_where_the_phase_ended_
     for name, first, last in (('0.1', 1, 20), ('0.2', 21, 60)):
         drawn = asked_rates(m, name, first, last)
         assert [step for step, _ in drawn] == list(range(first, last + 1))
-        rates = [float(curriculum.setting_at(table, step - 1)['rate']) for step, _ in drawn]
+        rates = [float(curriculum.setting_at(table, step - 1).rate) for step, _ in drawn]
         assert [rate for _, rate in drawn] == pytest.approx(rates, abs=1e-6)
 
 
@@ -236,7 +236,7 @@ def test_any_other_table_a_ramp_from_5_to_25_percent():
         c.phase[name] = config.phase(masking='words', rate=0.05 * number, duration=4.0, duration_unit='steps')
     e = Experiment.from_config(c)
     table = curriculum.table(curriculum.make_schedule(e, COUNTS), e)
-    rates = [float(curriculum.setting_at(table, step)['rate']) for step in range(0, 20, 4)]
+    rates = [float(curriculum.setting_at(table, step).rate) for step in range(0, 20, 4)]
     assert rates == pytest.approx([0.05, 0.1, 0.15, 0.2, 0.25])
 
 
@@ -423,7 +423,7 @@ def test_moved_phases_leave_the_learning_rate_and_the_shapes_of_the_table_alone(
     for step in (0, 19, 20, 90, 159):
         rate = [float(curriculum.learning_rate_at(t, step)) for t in (before, after)]
         assert rate[0] == rate[1]
-    assert [int(curriculum.setting_at(t, 20)['strategy']) for t in (before, after)] == [
+    assert [int(curriculum.setting_at(t, 20).strategy) for t in (before, after)] == [
         number_of(masking) for masking in ('tokens', 'words')
     ]
 

@@ -70,7 +70,7 @@ class Diffusion(MaskedLM):
 
     def example(self, batch, setting, keys_B):
         example = super().example(batch, setting, keys_B)
-        rates_B = self.masker.row_rates(MaskingParams(**setting), keys_B)
+        rates_B = self.masker.row_rates(setting, keys_B)
         pieces = (example.rows.segments_BxL > 0).sum()
         return example._replace(rows=(example.rows, rates_B), weights={'pieces': pieces})
 

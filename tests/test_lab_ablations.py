@@ -145,7 +145,7 @@ def test_masking_rises_falls_stays_is_shuffled_and_takes_a_detour():
         schedule = curriculum.make_schedule(e, counts)
         steps = np.arange(schedule[-1].stop)
         table = curriculum.table(schedule, e)
-        return np.asarray(jax.vmap(lambda step: curriculum.setting_at(table, step)['rate'])(steps))
+        return np.asarray(jax.vmap(lambda step: curriculum.setting_at(table, step).rate)(steps))
 
     assert (np.diff(path('easy_to_hard')) >= 0).all()
     line, falling = path('falling_line'), path('falling_steps')

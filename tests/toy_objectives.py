@@ -37,7 +37,7 @@ def example_of(objective, tokens=None):
         'segment_lengths': jnp.asarray(LENGTHS),
     }
     setting = objective.columns(objective.config.phase['0.1'], objective.config)
-    setting['rate'] = setting['rate'].first  # it does not move
+    setting = setting._replace(rate=setting.rate.first)  # it does not move
     keys = jax.random.split(jax.random.key(3, impl='threefry2x32'), len(LENGTHS))
     return objective.example(batch, setting, keys)
 

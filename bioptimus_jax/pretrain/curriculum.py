@@ -20,7 +20,7 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.model.config import SNAPSHOT
 from bioptimus_jax.pretrain.config import BY_DIFFICULTY, ENTITIES, MOST_STEPS, SELF_PACED, HasTraining, Phase
 from bioptimus_jax.pretrain.masking import seed_key
-from bioptimus_jax.pretrain.objective import Tensors, objective_of
+from bioptimus_jax.pretrain.objective import Setting, objective_of
 from bioptimus_jax.pretrain.rates import FALLS
 from bioptimus_jax.pretrain.shape import (
     Counts,
@@ -100,8 +100,8 @@ class Table(NamedTuple):
     """The curriculum as the step reads it: arrays over the P phases, and the `seed`, key data of a random key.
 
     It is an argument of the step and no constant in it, so that runs that differ in it are one compiled program. The
-    `path_`s are of the learning rate, which rises and falls once over the phases of a path. `setting`: an objective's
-    columns by name.
+    `path_`s are of the learning rate, which rises and falls once over the phases of a path. `setting`: an
+    objective's.
     """
 
     start: Column
@@ -113,7 +113,7 @@ class Table(NamedTuple):
     path_drop: Column
     path_fall: Column
     reset: Column
-    setting: Mapping[str, Column | tuple[Column, ...]]
+    setting: Setting
     seed: Column | None = None
 
 
@@ -469,12 +469,16 @@ def seed_key_of(table: Table) -> jax.Array:
     return jax.random.wrap_key_data(jnp.asarray(table.seed), impl='threefry2x32')
 
 
-def setting_at(table: Table, step: Any) -> Tensors:
+def setting_at(table: Table, step: Any) -> Setting:
     """The objective's setting of a step, as scalars."""
     at = phase_at(table, step)
     start, length = (jnp.asarray(column)[at] for column in (table.start, table.length))
     here = jax.tree.map(lambda column: jnp.asarray(column)[at], table.setting)
-    return {n: v.at(step - start, length) if isinstance(v, RateRamp) else v for n, v in here.items()}
+
+    def moves(value: Any) -> bool:
+        return isinstance(value, RateRamp)
+
+    return jax.tree.map(lambda v: v.at(step - start, length) if moves(v) else v, here, is_leaf=moves)
 
 
 def phase_at(table: Table, step: Any) -> Any:

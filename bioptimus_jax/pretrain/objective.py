@@ -38,8 +38,8 @@ Tensors: TypeAlias = dict[str, jax.Array]
 """Arrays by name: of a batch, a setting, the terms of a loss, sums or metrics."""
 Key: TypeAlias = jax.Array | None
 """A random key; None: nothing is dropped."""
-Columns: TypeAlias = Mapping[str, np.generic | tuple[np.generic, ...]]
-"""An objective's setting in one phase: numpy scalars by name, or named tuples of them."""
+Setting: TypeAlias = Any
+"""What an objective asks of a phase: a tree of numpy scalars, of the same form for every phase."""
 OfPart: TypeAlias = Callable[[Any, Key], Any]
 """Arrays from the rows of a micro-batch and a dropout key."""
 StepMetrics: TypeAlias = Mapping[str, np.ndarray]
@@ -195,8 +195,8 @@ class Objective(abc.ABC):
         return place(statement) <= min(map(place, STATEMENTS[statement]))
 
     @staticmethod
-    def columns(phase: Phase, config: HasTraining) -> Columns:
-        """What its table of the curriculum holds of a phase, the same names for every phase."""
+    def columns(phase: Phase, config: HasTraining) -> Setting:
+        """What its table of the curriculum holds of a phase."""
         return {}
 
     @staticmethod
@@ -253,7 +253,7 @@ class Objective(abc.ABC):
         return jax.vmap(lambda key: jax.random.fold_in(key, stream))(keys_B)
 
     @abc.abstractmethod
-    def example(self, batch: Tensors, setting: Tensors, keys_B: jax.Array) -> Example:
+    def example(self, batch: Tensors, setting: Setting, keys_B: jax.Array) -> Example:
         """What is predicted from what: of a batch, the columns of its phase, and a key for each row. Traced."""
 
     def informed(self, params: Any, frozen: Any, parts: Any, each: Callable[[OfPart], Any]) -> Any:

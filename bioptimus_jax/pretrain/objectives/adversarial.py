@@ -21,6 +21,7 @@ from bioptimus_jax.config.plugins import meanings
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.model.architecture import OutputLayer
 from bioptimus_jax.pretrain.cross_entropy import Arrays, Divergence, Shares, in_chunks, kl, of_targets
+from bioptimus_jax.pretrain.masking import MaskingParams
 from bioptimus_jax.pretrain.objective import Example, Key, Records, Tensors, Told, means
 from bioptimus_jax.pretrain.objectives.mlm import MaskedLM, MaskedRows, inputs, plain_evaluation
 from bioptimus_jax.pretrain.throughput import forward_flops_per_token, training_flops_per_token
@@ -126,7 +127,7 @@ class Adversarial(MaskedLM):
         """What the noise is."""
         return PERTURBATIONS[self.settings.noise]
 
-    def example(self, batch: Tensors, setting: Tensors, keys_B: jax.Array) -> Example:
+    def example(self, batch: Tensors, setting: MaskingParams, keys_B: jax.Array) -> Example:
         """A masked batch with a key for each row."""
         found = super().example(batch, setting, keys_B)
         keys_B = jax.vmap(lambda key: jax.random.fold_in(key, STREAM))(keys_B)

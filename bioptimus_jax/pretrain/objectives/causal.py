@@ -18,7 +18,7 @@ import numpy as np
 
 from bioptimus_jax.pretrain.cross_entropy import cross_entropy
 from bioptimus_jax.pretrain.evaluate import BATCH_ROWS, batches_of, chosen_rows, totals_of
-from bioptimus_jax.pretrain.objective import Example, Key, Objective, Records, Tensors, Told, means
+from bioptimus_jax.pretrain.objective import Example, Key, Objective, Records, Setting, Tensors, Told, means
 from bioptimus_jax.pretrain.throughput import training_flops_per_token
 from bioptimus_jax.rows.blocks import positions_and_segments
 from bioptimus_jax.rows.stored import Rows
@@ -45,7 +45,7 @@ class CausalLM(Objective):
     does = 'every piece of a document is told from those before it'
     heldout_loss = 'nats per piece of a document, told from those before it'
 
-    def example(self, batch: Tensors, setting: Tensors, keys_B: jax.Array) -> Example:
+    def example(self, batch: Tensors, setting: Setting, keys_B: jax.Array) -> Example:
         """The rows as they are."""
         tokens_BxL = batch['tokens']
         lengths_BxG = batch['segment_lengths']

@@ -27,7 +27,17 @@ from bioptimus_jax.model.attention import mix_words
 from bioptimus_jax.model.pooling import POOLINGS, files_for_sentence_transformers
 from bioptimus_jax.pretrain.config import HasTraining, Phase
 from bioptimus_jax.pretrain.evaluate import BATCH_ROWS, batches_of, chosen_rows
-from bioptimus_jax.pretrain.objective import Example, Key, Objective, OfPart, Records, Tensors, Told, means
+from bioptimus_jax.pretrain.objective import (
+    Example,
+    Key,
+    Objective,
+    OfPart,
+    Records,
+    Setting,
+    Tensors,
+    Told,
+    means,
+)
 from bioptimus_jax.pretrain.throughput import forward_flops_per_token
 from bioptimus_jax.rows.blocks import positions_and_segments
 from bioptimus_jax.rows.layouts import APART, layout_of
@@ -148,7 +158,7 @@ class Contrastive(Objective):
         """What sentence-transformers reads."""
         return files_for_sentence_transformers(self.settings.pooling, self.architecture.hidden)
 
-    def example(self, batch: Tensors, setting: Tensors, keys_B: jax.Array) -> Example:
+    def example(self, batch: Tensors, setting: Setting, keys_B: jax.Array) -> Example:
         """The rows as they are, with a mark of every text."""
         tokens_BxL, lengths_BxG = batch['tokens'], batch['segment_lengths']
         positions_BxL, segments_BxL = positions_and_segments(lengths_BxG, tokens_BxL.shape[1], jnp)

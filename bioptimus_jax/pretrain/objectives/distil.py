@@ -31,6 +31,7 @@ from bioptimus_jax.model.trees import Params, unflatten
 from bioptimus_jax.pretrain.backends import scans
 from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.cross_entropy import Divergence, cross_entropy, in_chunks
+from bioptimus_jax.pretrain.masking import MaskingParams
 from bioptimus_jax.pretrain.objective import Example, Key, Records, Tensors, Told, means
 from bioptimus_jax.pretrain.objectives.mlm import MaskedLM, MaskedRows, inputs, plain_evaluation
 from bioptimus_jax.pretrain.throughput import forward_flops_per_token, training_flops_per_token
@@ -245,7 +246,7 @@ class Distillation(MaskedLM):
         shapes = self.planned_teacher.shapes().items()
         return {'teacher': unflatten({path: jax.ShapeDtypeStruct(s, jnp.float32) for path, s in shapes})}
 
-    def example(self, batch: Tensors, setting: Tensors, keys_B: jax.Array) -> Example:
+    def example(self, batch: Tensors, setting: MaskingParams, keys_B: jax.Array) -> Example:
         """A masked batch, and the weights of the other terms that count."""
         found = super().example(batch, setting, keys_B)
         slots, pieces = found.weights['slots'], (found.rows.segments_BxL > 0).sum()

@@ -29,7 +29,6 @@ from bioptimus_jax.pretrain.evaluate import (
 from bioptimus_jax.pretrain.masking import MASKED, Masked, Masker, MaskingParams, slots_of
 from bioptimus_jax.pretrain.objective import (
     Advance,
-    Columns,
     Example,
     Key,
     Objective,
@@ -92,11 +91,11 @@ class MaskedLM(Objective):
         return phase.masking, rates, '-'.join(f'{100 * share:.0f}' for share in phase.corruption)
 
     @staticmethod
-    def columns(phase: Phase, config: HasTraining) -> Columns:
+    def columns(phase: Phase, config: HasTraining) -> MaskingParams:
         """The masking setting; its rate may move."""
         first, last = phase.rates
         rate = RateRamp(np.float32(first), np.float32(last), np.int32(phase.rate_parts))
-        return {**MaskingParams.of(phase, config.pretrain.max_word_pieces)._asdict(), 'rate': rate}
+        return MaskingParams.of(phase, config.pretrain.max_word_pieces)._replace(rate=rate)
 
     @staticmethod
     def share(phase: Phase) -> float:
@@ -108,13 +107,13 @@ class MaskedLM(Objective):
         """The slots."""
         return slots_of(config.pretrain, cls.phases_of(config), config.rows.row_pieces)
 
-    def example(self, batch: Tensors, setting: Tensors, keys_B: jax.Array) -> Example:
+    def example(self, batch: Tensors, setting: MaskingParams, keys_B: jax.Array) -> Example:
         """Rows that are masked anew in every step."""
         tokens_BxL, starts_BxL = batch['tokens'], self.masker.word_starts(batch)
         lengths_BxG, pieces = batch['segment_lengths'], tokens_BxL.shape[1]
         positions_BxL, segments_BxL = positions_and_segments(lengths_BxG, pieces, jnp)
         maskable_BxL = self.masker.maskable(tokens_BxL, segments_BxL)
-        masked = self.masker.mask(tokens_BxL, starts_BxL, maskable_BxL, MaskingParams(**setting), keys_B)
+        masked = self.masker.mask(tokens_BxL, starts_BxL, maskable_BxL, setting, keys_B)
         pairs = RowPairs.of(batch, positions_BxL, segments_BxL, jnp)
         rows = MaskedRows(masked, segments_BxL, positions_BxL, pairs, lengths_BxG)
         weights = {'slots': masked.weights_M.sum()}

@@ -17,6 +17,7 @@ from bioptimus_jax.model.folder import source_folder
 from bioptimus_jax.model.tensors import parameters_in
 from bioptimus_jax.model.trees import Params, flatten, unflatten
 from bioptimus_jax.pretrain.config import HasTraining
+from bioptimus_jax.pretrain.masking import MaskingParams
 from bioptimus_jax.pretrain.objective import Example, Key, Records, Tensors, Told, means
 from bioptimus_jax.pretrain.objectives.mlm import MaskedLM, MaskedRows
 from bioptimus_jax.rows.blocks import FOLLOWS, UNLABELLED
@@ -78,7 +79,7 @@ class NextSentence(MaskedLM):
             given[path] = jnp.asarray(found[path]) if path in found else random
         return unflatten(given)
 
-    def example(self, batch: Tensors, setting: Tensors, keys_B: jax.Array) -> Example:
+    def example(self, batch: Tensors, setting: MaskingParams, keys_B: jax.Array) -> Example:
         """A masked batch, and the number of pairs."""
         example = super().example(batch, setting, keys_B)
         labelled_BxG = example.rows.pairs.labels_BxG > UNLABELLED

@@ -27,7 +27,7 @@ from bioptimus_jax.model.trees import Params, flatten, unflatten
 from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.cross_entropy import Arrays, in_chunks, of_targets
 from bioptimus_jax.pretrain.evaluate import BATCH_ROWS, FROZEN, totals_of
-from bioptimus_jax.pretrain.masking import Masked
+from bioptimus_jax.pretrain.masking import Masked, MaskingParams
 from bioptimus_jax.pretrain.objective import Example, Key, Objective, Records, Tensors, Told
 from bioptimus_jax.pretrain.objectives.mlm import FrozenEvaluation, MaskedLM, MaskedRows, inputs
 from bioptimus_jax.pretrain.throughput import training_flops_per_token
@@ -249,7 +249,7 @@ class ReplacedTokens(Objective):
         generator = self.generator.architecture, self.of_generator(params)
         return {'': (self.discriminator, model), f'-{GENERATOR}': generator}
 
-    def example(self, batch: Tensors, setting: Tensors, keys_B: jax.Array) -> Example:
+    def example(self, batch: Tensors, setting: MaskingParams, keys_B: jax.Array) -> Example:
         """Masked rows, and the number of pieces that are judged, whatever is drawn."""
         example = self.generator.example(batch, setting, keys_B)
         rows = self.sampled(example.rows, keys_B)
