@@ -33,6 +33,7 @@ from bioptimus_jax.pretrain.checkpoint import load_phase
 from bioptimus_jax.pretrain.config import Pretrain
 from bioptimus_jax.pretrain.objective import arrays_of, planned_objective
 from bioptimus_jax.pretrain.sharding import axes_of
+from bioptimus_jax.records.export import Export
 from bioptimus_jax.records.surgery import TokenRow
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.sections.training import training_loss
@@ -274,7 +275,7 @@ def test_peft_reads_it_as_the_merged_model(trained, tmp_path, family):
         base, folder = tmp_path / 'base', tmp_path / 'adapter'
         write_folder(base, architecture, params, tokenizer)
         alone = Adapter(architecture, LORA.lora, adapter.pairs_of(state), params, merged)
-        adapters.export(folder, alone, {'phase': '0.1'}, 'base')
+        adapters.export(folder, alone, Export(phase='0.1'), 'base')
     tokens = np.random.default_rng(0).integers(5, architecture.vocab_size, (2, 12))
     batch = {
         'tokens': tokens,

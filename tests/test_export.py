@@ -33,6 +33,7 @@ from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.untouched import untouched_in
 from bioptimus_jax.pretrain import objectives
 from bioptimus_jax.pretrain.config import OBJECTIVES, PAPER_PHASES
+from bioptimus_jax.records.export import Export
 from bioptimus_jax.records.finetune import FineTuning
 from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.report.layout import missing
@@ -60,6 +61,7 @@ VOCABULARY = [
     '-',
 ]
 ARCHITECTURE = Bert(len(VOCABULARY), 32, 2, 4, 64, 48)
+RECORD = Export(phase='0.1')
 WITHOUT_OTHERS = ('distilbert', 'deberta-v2', 'modernbert', 'eurobert', 'ultrabert')
 """Families of which transformers loads no head or pooler beside that of masked language models."""
 TEXTS = ['dose-response of [PAD] an oral drug', 'A dose.']  # the padding that a text quotes is no padding
@@ -121,7 +123,7 @@ def test_gate_has_texts_of_its_own_where_there_are_none(tmp_path, params, tokeni
 
 
 def test_export_is_complete_reproducible_and_leaves_nothing_behind(tmp_path, model, tokenizer_folder):
-    about = {'phase': '0.2', 'checkpoint': 'x', 'setting': dataclasses.asdict(PAPER_PHASES['0.2'])}
+    about = Export(phase='0.2', checkpoint='x', setting=dataclasses.asdict(PAPER_PHASES['0.2']))
     for _ in range(2):  # the second one replaces the first
         export.export(tmp_path / '0.2', *model, tokenizer_folder, TEXTS, about)
     assert [p.name for p in tmp_path.iterdir()] == ['0.2']
@@ -138,7 +140,7 @@ def test_export_is_complete_reproducible_and_leaves_nothing_behind(tmp_path, mod
     assert fresh == []
     jax.tree.map(np.testing.assert_array_equal, dict(back), dict(model.params))
     # an export whose files are whole is kept, a damaged one is not
-    assert export._kept(folder, 'x')['phase'] == '0.2'
+    assert export._kept(folder, 'x').phase == '0.2'
     assert export._kept(folder, 'y') is None
     with open(folder / 'model.safetensors', 'r+b') as file:
         file.seek(-1, 2)
@@ -155,7 +157,7 @@ def test_what_the_source_has_beside_goes_by_name_into_the_export_and_every_class
     architecture, generator = model.architecture, np.random.default_rng(0)
     shapes = architecture.untouched()
     drawn = {name: generator.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
-    export.export(tmp_path / '0.2', *model, tokenizer_folder, TEXTS, {}, drawn)
+    export.export(tmp_path / '0.2', *model, tokenizer_folder, TEXTS, RECORD, drawn)
     assert untouched_in(tmp_path / '0.2', architecture)[0].keys() == drawn.keys()
     about = json.loads((tmp_path / '0.2' / 'export.json').read_text())
     assert about.get('untouched', []) == sorted(shapes)
@@ -231,7 +233,7 @@ def test_weights_that_are_not_finite_are_caught(tmp_path, params, tokenizer_fold
     table[2] = np.nan
     broken = {**params, 'embeddings': {**params['embeddings'], 'position_embeddings': {'embedding': table}}}
     with pytest.raises(gate.GateError, match='not finite'):
-        export.export(tmp_path / '0.1', ARCHITECTURE, broken, tokenizer_folder, TEXTS, {})
+        export.export(tmp_path / '0.1', ARCHITECTURE, broken, tokenizer_folder, TEXTS, RECORD)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -334,7 +336,7 @@ def test_a_card_tells_how_its_model_was_made(tmp_path, params, tokenizer_folder)
     source.mkdir()
     (source / 'README.md').write_text('---\nlicense: apache-2.0\nlanguage: en\n---\n# A source\n')
     run = recorded(tmp_path / 'run', source)
-    about = {'gate': {'pieces': 256, 'hidden': 1e-6, 'logits': 2e-6}}
+    about = Export(phase='0.1', gate={'pieces': 256, 'hidden': 1e-6, 'logits': 2e-6})
     text = card.model_card(history_of(run), '0.1', ARCHITECTURE, about)
     data = ModelCard(text).data.to_dict()
     assert data['license'] == 'apache-2.0'
@@ -396,7 +398,7 @@ def test_a_card_and_the_page_tell_every_corpus_that_phases_read(tmp_path):
     run = recorded(tmp_path / 'run', '', **mixed)
     overlaps = [{'corpus': 'notes', 'heldout': 10, 'found': 3}]
     write_json(run.workdir / 'pretrain' / 'heldout_overlap.json', overlaps)
-    text = card.model_card(history_of(run), '0.1', ARCHITECTURE, {})
+    text = card.model_card(history_of(run), '0.1', ARCHITECTURE, RECORD)
     for told in (
         '- Rows of phase 0.1: 75.0% of corpus `own`, 25.0% of corpus `notes`\n',
         '- Corpus `own`: 970 documents for training (97,000 words), 10 held out;',
@@ -411,7 +413,7 @@ def test_a_card_and_the_page_tell_every_corpus_that_phases_read(tmp_path):
     assert 'late' not in text  # only the second phase reads it
     assert str(tmp_path) not in text
     assert ModelCard(text).data.datasets == ['ncbi/pubmed', 'of/notes']
-    second = card.model_card(history_of(run), '0.2', ARCHITECTURE, {})
+    second = card.model_card(history_of(run), '0.2', ARCHITECTURE, RECORD)
     assert '- Rows of phase 0.2: 100.0% of corpus `late`\n' in second
     assert '. How many of them are in corpus late is not on record. At least 3 of 10 held-out' in second
     cells = [[cell.text for cell in row] for row in corpora(read_measures(run)).rows]
@@ -421,7 +423,7 @@ def test_a_card_and_the_page_tell_every_corpus_that_phases_read(tmp_path):
         ['notes', '25.0 %', '0.0 %', '290', '5,000', '0', '2', '3'],
     ]
     write_json(run.workdir / 'pretrain' / 'manifest.json', {'inputs': {'corpora:late': 'other rows'}})
-    second = card.model_card(history_of(run), '0.2', ARCHITECTURE, {})
+    second = card.model_card(history_of(run), '0.2', ARCHITECTURE, RECORD)
     assert '- Corpus `late`: not on record\n' in second
     assert corpora(read_measures(run)).rows[1][3] == missing()
 
@@ -433,23 +435,23 @@ def test_a_card_is_not_made_from_a_damaged_record_of_phases(tmp_path, lost, dama
     (run.workdir / 'pretrain' / lost).unlink(missing_ok=True)
     (run.workdir / 'pretrain' / 'phases.json').write_text(damage)
     with pytest.raises(InputError, match=r'phases\.json: is damaged .*; delete it and run') as caught:
-        card.model_card(history_of(run), '0.1', ARCHITECTURE, {})
+        card.model_card(history_of(run), '0.1', ARCHITECTURE, RECORD)
     assert '\n' not in str(caught.value)
 
 
 def test_a_card_names_a_source_of_the_hub_and_what_is_not_known(tmp_path):
     run = recorded(tmp_path / 'run', f'google-bert/bert-base-uncased@{"0" * 40}')
-    text = card.model_card(history_of(run), '0.1', ARCHITECTURE, {})
+    text = card.model_card(history_of(run), '0.1', ARCHITECTURE, RECORD)
     data = ModelCard(text).data.to_dict()
     assert data['base_model'] == 'google-bert/bert-base-uncased'
     assert 'license' not in data
     assert 'The licence of the source is not on record' in text
     assert 'The language of the corpus is not on record' in text
-    scratch = card.model_card(history_of(recorded(tmp_path / 'scratch', '')), '0.1', ARCHITECTURE, {})
+    scratch = card.model_card(history_of(recorded(tmp_path / 'scratch', '')), '0.1', ARCHITECTURE, RECORD)
     assert 'Source: none; weights from scratch' in scratch
     assert 'licence' not in scratch
     spoken = recorded(tmp_path / 'spoken', '', **{'corpus.languages': 'en,de'})
-    assert ModelCard(card.model_card(history_of(spoken), '0.1', ARCHITECTURE, {})).data.language == [
+    assert ModelCard(card.model_card(history_of(spoken), '0.1', ARCHITECTURE, RECORD)).data.language == [
         'en',
         'de',
     ]
@@ -465,7 +467,7 @@ def test_a_card_and_the_page_tell_no_masking_of_a_phase_that_masks_nothing(tmp_p
         'pretrain.ema': '0.999',
     }
     run = recorded(tmp_path / 'run', '', **changes)
-    text = card.model_card(history_of(run), '0.2', ARCHITECTURE, {})
+    text = card.model_card(history_of(run), '0.2', ARCHITECTURE, RECORD)
     assert '| 0.1 | causal | — | — | — | 100 | 7.000 |' in text
     assert '| 0.2 | mlm | words | 30% to 5% | 80-10-10 | 200 | 5.000 |' in text
     assert 'These weights are an average over steps with a decay of 0.999' in text
@@ -477,7 +479,7 @@ def test_a_card_and_the_page_tell_no_masking_of_a_phase_that_masks_nothing(tmp_p
     )
     assert 'No phase has trained it to fill in' not in text
     alone = recorded(tmp_path / 'alone', '', **{'pretrain.objective': 'causal', 'phases': '0.1,0.2'})
-    text = card.model_card(history_of(alone), '0.2', ARCHITECTURE, {})
+    text = card.model_card(history_of(alone), '0.2', ARCHITECTURE, RECORD)
     assert 'No phase has trained it to fill in masked words, but to go on with a text' in text
     assert 'an average over steps' not in text
     assert (
@@ -517,7 +519,7 @@ def test_a_card_tells_what_an_objective_says_of_itself_and_no_more(tmp_path, mon
     monkeypatch.delitem(sys.modules, f'{objectives.__name__}.own_rates', raising=False)
     chosen = {'pretrain.objective': 'own_rates', 'phases': '0.1,0.2'}
     run = recorded(tmp_path / 'run', '', **chosen)
-    text = card.model_card(history_of(run), '0.1', ARCHITECTURE, {})
+    text = card.model_card(history_of(run), '0.1', ARCHITECTURE, RECORD)
     assert '| 0.1 | own_rates | — | — | — | 100 | 7.000 |' in text
     assert not {'15%', '80-10-10', 'masked language modelling', 'frozen mask'} & set(
         re.split(r'[|.,:] ?', text)
@@ -533,12 +535,12 @@ def test_a_card_tells_what_an_objective_says_of_itself_and_no_more(tmp_path, mon
     }
     for name, value in said.items():
         monkeypatch.setattr(kind, name, staticmethod(value) if callable(value) else value)
-    text = card.model_card(history_of(run), '0.1', ARCHITECTURE, {})
+    text = card.model_card(history_of(run), '0.1', ARCHITECTURE, RECORD)
     assert '| 0.1 | own_rates | tokens | 53% | 80-10-10 | 100 | 7.000 |' in text
     assert 'Objective own_rates: mean of it; strength 0.5.\nHeld-out loss: nats, on' in text
     for name in ('nsp', 'distil', 'adversarial', 'rtd'):
         found = recorded(tmp_path / name, '', **{'pretrain.objective': name, 'phases': '0.1'})
-        text = card.model_card(history_of(found), '0.1', ARCHITECTURE, {})
+        text = card.model_card(history_of(found), '0.1', ARCHITECTURE, RECORD)
         assert f'| 0.1 | {name} | tokens | 15% | 80-10-10 | 100 | 7.000 |' in text
         assert f'Objective {name}: ' in text
         assert 'does not say' not in text
@@ -553,7 +555,7 @@ def test_a_card_tells_no_source_scale_rate_or_curriculum_that_there_was_not(tmp_
         'phase.0.1.fall': 'cosine',
     }
     text = card.model_card(
-        history_of(recorded(tmp_path / 'a', 'some/model', **changes)), '0.1', ARCHITECTURE, {}
+        history_of(recorded(tmp_path / 'a', 'some/model', **changes)), '0.1', ARCHITECTURE, RECORD
     )
     data = ModelCard(text).data.to_dict()
     assert 'base_model' not in data
@@ -565,11 +567,11 @@ def test_a_card_tells_no_source_scale_rate_or_curriculum_that_there_was_not(tmp_
         in text
     )
     drawn = recorded(tmp_path / 'b', 'some/model', **{'surgery.strategy': 'gaussian'})
-    text = card.model_card(history_of(drawn), '0.1', ARCHITECTURE, {})
+    text = card.model_card(history_of(drawn), '0.1', ARCHITECTURE, RECORD)
     assert '17 made; 2 by a fallback' in text
     fitted = recorded(tmp_path / 'c', 'some/model', **{'surgery.fit_steps': '40'})
     assert '17 made, fit_steps 40, scale centred; 2 by' in card.model_card(
-        history_of(fitted), '0.1', ARCHITECTURE, {}
+        history_of(fitted), '0.1', ARCHITECTURE, RECORD
     )
 
 
@@ -577,7 +579,7 @@ def test_a_card_tells_the_settings_of_the_run_and_not_those_of_the_export(tmp_pa
     run = recorded(tmp_path / 'run', '', phases='0.1,0.2')
     used = {'phase.0.1.rate': 0.3, 'pretrain.learning_rate': 0.007, 'objective.rtd.share': 0.5}
     write_json(run.workdir / 'pretrain' / 'manifest.json', {'config': used})
-    text = card.model_card(history_of(run), '0.1', ARCHITECTURE, {})
+    text = card.model_card(history_of(run), '0.1', ARCHITECTURE, RECORD)
     assert '| 0.1 | mlm | tokens | 30% | 80-10-10 | 100 | 7.000 |' in text
     assert 'learning rate 0.007;' in text
     assert run.config.phase['0.1'].rate == 0.15
@@ -586,7 +588,7 @@ def test_a_card_tells_the_settings_of_the_run_and_not_those_of_the_export(tmp_pa
 def test_scores_make_a_model_index_that_the_hub_reads(tmp_path):
     run = recorded(tmp_path / 'run', '')
     results = [card.scored(ENTITIES, 'ncbi-disease', 88.444, 3), card.scored(ENTITIES, 'bc2gm', 83.1, 1)]
-    text = card.model_card(history_of(run), '0.1', ARCHITECTURE, {}, results)
+    text = card.model_card(history_of(run), '0.1', ARCHITECTURE, RECORD, results)
     found = ModelCard(text).data.eval_results
     assert [(r.dataset_name, r.metric_type, r.metric_value) for r in found] == [
         ('ncbi-disease', 'f1', 88.44),
@@ -638,7 +640,7 @@ def test_the_code_on_a_card_runs(tmp_path, monkeypatch, capsys, params, tokenize
         params,
         tokenizer_folder,
         TEXTS,
-        {'phase': '0.1'},
+        RECORD,
         card_of=functools.partial(card.model_card, history_of(run), '0.1'),
     )
     text = (tmp_path / '0.1' / 'README.md').read_text()

@@ -27,6 +27,7 @@ from bioptimus_jax.finetuning.tasks.entities import TASK as ENTITIES
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.trees import flatten
+from bioptimus_jax.records.export import Export
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import read_json, read_jsonl, write_json
@@ -276,7 +277,7 @@ def test_an_odd_source_is_kept_to_the_end(name, kind, made, tmp_path):
         assert token.startswith('##') or pieces == [ids[token]] or added & set(pieces), token
     if kind == 'append':
         architecture, parameters, _ = tensors.load_folder(model)
-        export.export(tmp_path / '0.1', architecture, parameters, model, TEXTS, {'phase': '0.1'})
+        export.export(tmp_path / '0.1', architecture, parameters, model, TEXTS, Export(phase='0.1'))
         assert by_auto(tmp_path / '0.1').get_vocab() == ids
 
 

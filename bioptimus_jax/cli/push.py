@@ -20,7 +20,7 @@ from bioptimus_jax.hosts.remote.hub import parsed_url, plain_errors
 from bioptimus_jax.hosts.remote.models import ADAPTER, ID, MAIN
 from bioptimus_jax.inference.model import model_in
 from bioptimus_jax.inference.onnx.session import ABOUT as OF_ONNX
-from bioptimus_jax.model.folder import ABOUT
+from bioptimus_jax.records.export import ABOUT
 from bioptimus_jax.run.manifests import MANIFEST, STARTED, read_manifest
 from bioptimus_jax.storage.files import read_json, sha256
 

@@ -4,7 +4,6 @@ import dataclasses
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -13,12 +12,19 @@ from bioptimus_jax.export.gate import GateError
 from bioptimus_jax.export.sums import write_sums
 from bioptimus_jax.hosts.remote.models import ADAPTER
 from bioptimus_jax.model.architecture import Architecture
-from bioptimus_jax.model.folder import ABOUT
 from bioptimus_jax.model.lora import Lora
 from bioptimus_jax.model.peft import OF_BASE, Pair, read_adapter, write_adapter
 from bioptimus_jax.model.trees import Params, flatten
+from bioptimus_jax.records.export import ABOUT, Export
 from bioptimus_jax.run.manifests import versions
-from bioptimus_jax.storage.files import atomic, json_text, read_json, whole_folder, write_json
+from bioptimus_jax.storage.files import (
+    JsonObject,
+    atomic,
+    json_text,
+    read_json,
+    whole_folder,
+    write_json,
+)
 
 BASE, ALONE = '-base', '-adapter'
 """Ends of the names of folders. The merged model has another: with these files beside it transformers would put the
@@ -55,7 +61,7 @@ class Adapter:
     merged: Params
 
 
-def export(folder: Path, adapter: Adapter, about: Mapping[str, Any], base: str) -> dict[str, Any]:
+def export(folder: Path, adapter: Adapter, about: Export, base: str) -> dict[str, float]:
     """Write an adapter for the model in the folder called `base`, only if what is read back makes the merged model.
 
     Gives the largest difference of a weight, as `weights`. Raises GateError.
@@ -76,8 +82,9 @@ def export(folder: Path, adapter: Adapter, about: Mapping[str, Any], base: str) 
                 f'{folder}: with the adapter that is read back, weights differ from the merged by {worst:.2e}'
             )
         measured = {'weights': worst}
-        write_json(hidden / ABOUT, {**about, 'gate': measured, 'versions': versions()})
-        names = dict(base=base, phase=about['phase'], alone=ALONE, hf_class=adapter.architecture.hf_class)
+        told = dataclasses.replace(about, gate=measured, versions=versions())
+        write_json(hidden / ABOUT, told.json())
+        names = dict(base=base, phase=about.phase, alone=ALONE, hf_class=adapter.architecture.hf_class)
         with atomic(hidden / NAME) as file:
             file.write(USE.format(rank=adapter.lora.rank, alpha=adapter.lora.alpha, **names))
         write_sums(hidden)
@@ -86,7 +93,7 @@ def export(folder: Path, adapter: Adapter, about: Mapping[str, Any], base: str) 
 
 def for_hub(folder: Path, base: str, name: str, revision: str = '') -> dict[str, str]:
     """The files of an exported adapter that are others on the hub, where it is `name`, for the model `base`."""
-    config: dict[str, Any] = read_json(folder / ADAPTER) or {}
+    config: JsonObject = read_json(folder / ADAPTER) or {}
     there = repr(name) + (f', revision={revision!r}' if revision else '')
     # In one pass: a name on the hub may hold the name that the other one has here.
     names = {repr(folder.resolve().name): there, config[OF_BASE]: base}

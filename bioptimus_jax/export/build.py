@@ -8,7 +8,6 @@ import dataclasses
 import functools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,6 @@ from bioptimus_jax.hosts.devices import present
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.compute import PLAIN_COMPUTE
 from bioptimus_jax.model.config import phase_of
-from bioptimus_jax.model.folder import ABOUT
 from bioptimus_jax.model.tensors import NOTHING, load_folder, read_architecture, write_folder
 from bioptimus_jax.model.trees import Params
 from bioptimus_jax.model.untouched import untouched_in
@@ -33,12 +31,12 @@ from bioptimus_jax.pretrain.objective import Objective, arrays_of, planned_objec
 from bioptimus_jax.pretrain.programs import architecture_in
 from bioptimus_jax.pretrain.shape import shape_of
 from bioptimus_jax.records.counts import ExportCounts, StageResult
+from bioptimus_jax.records.export import ABOUT, Export, read_export
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import MANIFEST, versions
 from bioptimus_jax.storage.files import (
     atomic,
     digest,
-    read_json,
     remove_folder,
     sha256,
     whole_folder,
@@ -70,7 +68,7 @@ def build(run: Run[HasTraining], folder: Path) -> StageResult:
     finished = [name for name in ended if phase_of(name) in run.config.phases]
     if lost := run.lost_metrics('pretrain'):
         run.console.say(f'export: {lost}: the losses on the model cards may be wrong')
-    gates: dict[str, Any] = {}
+    gates: dict[str, Mapping[str, float]] = {}
     source = [sha256(file) for file in sorted(initial.iterdir())]
 
     def checkpoint_of(phase: str) -> str:
@@ -112,11 +110,9 @@ def _outlived(folder: Path, made: Collection[str], checkpoints: Callable[[str], 
     """
     for file in sorted(folder.glob(f'*/{ABOUT}')):
         with contextlib.suppress(InputError):  # one that is damaged, or whose checkpoint is gone, stays
-            about: Any = read_json(file) if file.parent.name not in made else None
-            checkpoint = (
-                about.get('checkpoint') if isinstance(about, dict) else None
-            )  # a mean of models has none
-            if checkpoint and checkpoint != checkpoints(str(about.get('phase'))):
+            about = read_export(file.parent) if file.parent.name not in made else None
+            # A mean of models has no checkpoint.
+            if about and about.checkpoint and about.checkpoint != checkpoints(about.phase):
                 yield file.parent
 
 
@@ -129,13 +125,12 @@ def _exported(
     params: Params,
     initial: Path,
     texts: Sequence[str],
-) -> dict[str, Any]:
+) -> Mapping[str, Mapping[str, float]]:
     """What the gate measured of the phase's model and of those that the objective has beside it, by name."""
     setting = dataclasses.asdict(run.config.phase[phase_of(phase)])
     parts = _parts(run.config.pretrain, objective, params, initial)
-    about = {'phase': phase, 'checkpoint': checkpoint, 'setting': setting}
-    if beside := [suffix for suffix in parts if suffix]:
-        about['beside'] = beside
+    beside = tuple(suffix for suffix in parts if suffix)
+    about = Export(phase=phase, checkpoint=checkpoint, setting=setting, beside=beside or None)
     threads, measured = run.config.runtime.torch_threads, {}
     history = card.History.of(run.config, run.workdir)
     untouched, _ = untouched_in(initial, parts[''].architecture)
@@ -201,14 +196,14 @@ def export(
     params: Params,
     tokenizer_folder: Path,
     texts: Sequence[str],
-    about: Mapping[str, Any],
+    about: Export,
     untouched: Mapping[str, np.ndarray] = NOTHING,
     *,
     threads: int = 1,
-    files: Mapping[str, Any] = NOTHING,
+    files: Mapping[str, object] = NOTHING,
     before: Params | None = None,
     card_of: Callable[..., str] | None = None,
-) -> dict[str, Any]:
+) -> dict[str, float]:
     """Write `folder`, only if it passes the gate; gives what the gate measured. Raises GateError.
 
     `untouched`: tensors of the source beside the parameters. `files`: what other programs read beside the model, values
@@ -223,10 +218,11 @@ def export(
         measured = check_export(
             hidden, architecture, params, tokenizer_folder, texts, threads=threads, before=before
         )
-        told = {**about, 'gate': measured, **({'untouched': sorted(untouched)} if untouched else {})}
-        write_json(hidden / ABOUT, {**told, 'versions': versions()})
+        names = tuple(sorted(untouched)) or None
+        told = dataclasses.replace(about, gate=measured, untouched=names, versions=versions())
+        write_json(hidden / ABOUT, told.json())
         with atomic(hidden / card.NAME) as file:
-            made = card_of or functools.partial(card.model_card, None, about.get('phase', ''))
+            made = card_of or functools.partial(card.model_card, None, about.phase)
             file.write(made(architecture, told, folder=hidden))
         write_sums(hidden, files)
     return measured
@@ -237,23 +233,21 @@ def _heldout_texts(corpus: Path) -> list[str]:
     return [d.text for d in documents.read(0, min(TEXTS, len(documents)))]
 
 
-def _kept_models(folder: Path, phase: str, checkpoint: str) -> dict[str, Any]:
+def _kept_models(folder: Path, phase: str, checkpoint: str) -> Mapping[str, Mapping[str, float]]:
     """What the gate measured of the phase's model and of those beside it, by name; nothing unless all are whole."""
-    about = _kept(folder / phase, checkpoint) or {}
-    beside = {
-        f'{phase}{suffix}': _kept(folder / f'{phase}{suffix}', checkpoint)
-        for suffix in about.get('beside', ())
-    }
+    about = _kept(folder / phase, checkpoint)
+    suffixes = (about and about.beside) or ()
+    beside = {f'{phase}{suffix}': _kept(folder / f'{phase}{suffix}', checkpoint) for suffix in suffixes}
     known = {**beside, phase: about}
-    return {name: found['gate'] for name, found in known.items() if found} if all(known.values()) else {}
+    return {name: found.gate for name, found in known.items() if found} if all(known.values()) else {}
 
 
-def _kept(folder: Path, checkpoint: str) -> dict[str, Any] | None:
+def _kept(folder: Path, checkpoint: str) -> Export | None:
     """What is known of an export of the same checkpoint whose files are whole, or None."""
     about = None
     with contextlib.suppress(InputError):  # damaged: it is written again
-        about = read_json(folder / ABOUT)
-    if not isinstance(about, dict) or about.get('checkpoint') != checkpoint or not (folder / SUMS).is_file():
+        about = read_export(folder)
+    if about is None or about.checkpoint != checkpoint or not (folder / SUMS).is_file():
         return None
     sums = read_sums(folder)
     whole = all((folder / name).is_file() and sha256(folder / name) == value for name, value in sums.items())

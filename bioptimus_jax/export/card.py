@@ -29,6 +29,7 @@ from bioptimus_jax.pretrain.shares import OWN
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.records.counts import CorpusCounts, SurgeryCounts, VocabCounts
 from bioptimus_jax.records.curriculum import HeldoutOverlap, PlacedPhase
+from bioptimus_jax.records.export import CardFacts, Export
 from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.records.metrics import Evaluation
 from bioptimus_jax.run.manifests import place_of, read_manifest
@@ -191,7 +192,7 @@ def model_card(
     history: History | None,
     name: str,
     architecture: Architecture,
-    about: Mapping[str, Any],
+    about: Export,
     scores: Sequence[EvalResult] = (),
     folder: Path | None = None,
     suffix: str = '',
@@ -203,19 +204,20 @@ def model_card(
     """
     config = history.config if history else None
     # A source has given a model from scratch at most its tokenizer.
-    source = _source(config.source) if config and config.surgery.initialisation.source else {}
+    source = _source(config.source) if config and config.surgery.initialisation.source else None
     purpose = purpose_of(architecture, folder)
     from_scratch = config is not None and not source
-    languages = (config and list(config.corpus.languages)) or source.get('language')
+    said = source or CardFacts()
+    languages = (config and list(config.corpus.languages)) or said.language
     data = ModelCardData(
         # Scores alone need a name: huggingface_hub refuses them without one.
         model_name=f'{architecture.title}, phase {name}' if scores else None,
         language=languages,
-        license=source.get('license'),
+        license=said.license,
         library_name=purpose.library,
         pipeline_tag=purpose.pipeline,
         tags=[architecture.model_type, purpose.tag, *_tags(config, from_scratch)],
-        base_model=source.get('base_model'),
+        base_model=said.base_model,
         datasets=_datasets(history.documents_of(name).values()) if history else None,
         widget=widget_of(purpose, folder),
         eval_results=list(scores) or None,
@@ -278,28 +280,24 @@ def scored(task: Any, dataset: str, percent: float, seeds: int) -> EvalResult:
     )
 
 
-def _source(source: Source) -> dict[str, Any]:
-    """What is known of the source, if there is one: `path`, and what `known_of` says."""
-    path, folder = source.path, Path(source.path)
-    if not path:
-        return {}
-    found: dict[str, Any] = {'path': path}
-    if wanted := hub_model(path):
-        found['base_model'] = wanted.name
-        folder = _cached(wanted)
-    return card_facts(folder) | found
+def _source(source: Source) -> CardFacts | None:
+    """What is known of the source, None where there is none."""
+    if wanted := hub_model(source.path):
+        return dataclasses.replace(card_facts(_cached(wanted)), base_model=wanted.name)
+    return card_facts(Path(source.path)) if source.path else None
 
 
-def card_facts(folder: Path) -> dict[str, Any]:
-    """`license` and `language` of the card of a model's folder; `base_model` if the folder is of the hub's cache."""
-    found: dict[str, Any] = {}
-    if named := re.search(CACHED, str(folder.resolve())):
-        found['base_model'] = named[1].replace('--', '/')
+def card_facts(folder: Path) -> CardFacts:
+    """What the card of a model's folder says; its name on the hub if the folder is of the hub's cache."""
+    named = re.search(CACHED, str(folder.resolve()))
+    facts = CardFacts(base_model=named[1].replace('--', '/') if named else None)
     if (folder / NAME).is_file():
         with contextlib.suppress(Exception):  # somebody else's: without metadata, or with broken ones
-            data = ModelCard.load(folder / NAME, ignore_metadata_errors=True).data
-            found |= {key: value for key in ('license', 'language') if (value := getattr(data, key, None))}
-    return found
+            said = ModelCard.load(folder / NAME, ignore_metadata_errors=True).data.get
+            return dataclasses.replace(
+                facts, license=said('license') or None, language=said('language') or None
+            )
+    return facts
 
 
 def widget_of(purpose: Purpose, folder: Path | None) -> list[dict[str, str]] | None:
@@ -326,27 +324,27 @@ def _datasets(corpora: Collection[Manifest]) -> list[str] | None:
     return list(dict.fromkeys(found)) or None
 
 
-def facts_of_model(architecture: Architecture, about: Mapping[str, Any]) -> list[str]:
+def facts_of_model(architecture: Architecture, about: Export) -> list[str]:
     """Size, what the gate measured, and what is beside the weights, a line each."""
     a = architecture
     lines = [
         f'{numbered(a.layers, "layer")} x {a.hidden}, {numbered(a.heads, "head")}, {a.vocab_size:,} tokens, '
         f'documents of up to {a.positions:,} pieces'
     ]
-    if gate := about.get('gate'):
+    if gate := about.gate:
         lines.append(
             f'Checked on reload with transformers: {gate["pieces"]} pieces compared, hidden states within '
             f'{gate["hidden"]:.1e}, logits within {gate["logits"]:.1e}'
         )
-    if untouched := about.get('untouched'):
-        names = ', '.join(f'`{name}`' for name in untouched)
+    if about.untouched:
+        names = ', '.join(f'`{name}`' for name in about.untouched)
         lines.append(f'Beside these weights, as in the source and not trained further: {names}')
     lines.append('`sha256sums` holds the checksums of the files; `export.json` records where they come from')
     return lines
 
 
 def _made(
-    history: History | None, name: str, source: Mapping[str, Any], architecture: Architecture
+    history: History | None, name: str, source: CardFacts | None, architecture: Architecture
 ) -> list[str]:
     if history is None:
         return ['Not on record']
@@ -431,13 +429,13 @@ def _batches(config: HasTraining) -> str:
     )
 
 
-def _of_source(source: Mapping[str, Any], surgery: Manifest, architecture: Architecture) -> str:
+def _of_source(source: CardFacts | None, surgery: Manifest, architecture: Architecture) -> str:
     if not source:
         return 'Source: none; weights from scratch'
     inputs = surgery.inputs
     weights = [value for name, value in inputs.items() if name.endswith(('.safetensors', '.bin'))]
     checksum = f', weights with SHA-256 `{weights[0][:16]}…`' if weights else ''
-    name = source.get('base_model', f'a Hugging Face {architecture.title} folder')
+    name = source.base_model or f'a Hugging Face {architecture.title} folder'
     return f'Source: {name}{checksum}'
 
 
@@ -501,7 +499,7 @@ def _scores_text(scores: Sequence[EvalResult]) -> str:
 
 def _limits(
     config: HasTraining | None,
-    source: Mapping[str, Any],
+    source: CardFacts | None,
     scores: Sequence[EvalResult],
     purpose: Purpose,
 ) -> list[str]:
@@ -514,7 +512,7 @@ def _limits(
     lines = [f'It {purpose.does}', biases, of_scores]
     if config and all(objective_of(config, name).causal for name in config.trained_objectives):
         lines.append('No phase has trained it to fill in masked words, but to go on with a text')
-    if source and 'license' not in source:
+    if source and not source.license:
         lines.append('The licence of the source is not on record; find it before you publish this folder')
     # The source's language is not that of the texts.
     if config and not config.corpus.languages:

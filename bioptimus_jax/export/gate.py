@@ -37,7 +37,7 @@ def check_export(
     *,
     threads: int = 1,
     before: Params | None = None,
-) -> dict[str, Any]:
+) -> dict[str, float]:
     """The gate: reload `folder` with transformers and compare everything. Raises GateError.
 
     Gives the largest differences of hidden states and logits (float32, without padding), and the sizes. `before`: the

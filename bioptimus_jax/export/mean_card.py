@@ -1,6 +1,6 @@
 """README.md of a mean of models: which models it is made of, how much each counts, and which licences apply."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ from huggingface_hub import ModelCardData
 from bioptimus_jax.export.card import bullets, facts_of_model, purpose_of, widget_of, with_article
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.records.export import Export, MergedModel
 
 TAGS = ('merge', 'bioptimus-jax')
 CARD = """---
@@ -36,21 +37,19 @@ CARD = """---
 {limits}"""
 
 
-def mean_card(architecture: Architecture, about: Mapping[str, Any], folder: Path) -> str:
+def mean_card(architecture: Architecture, about: Export, folder: Path) -> str:
     """The card of the model in `folder`, front matter and text; `about`: what export.json says, `merged` among it."""
-    models: Mapping[str, Mapping[str, Any]] = about['merged']
+    models = about.merged or {}
+    cards = [one.card for one in models.values()]
     purpose, number = purpose_of(architecture, folder), numbered(len(models), 'model')
-    licences = dict.fromkeys(
-        licence for one in models.values() for licence in _listed(one['card'].get('license', 'not on record'))
-    )
+    licences = dict.fromkeys(licence for one in cards for licence in _listed(one.license or 'not on record'))
     data = ModelCardData(
-        language=_shared(models, 'language'),
-        license=_shared(models, 'license'),
+        language=_shared([one.language for one in cards]),
+        license=_shared([one.license for one in cards]),
         library_name=purpose.library,
         pipeline_tag=purpose.pipeline,
         tags=[architecture.model_type, purpose.tag, *TAGS],
-        base_model=[one['card']['base_model'] for one in models.values() if 'base_model' in one['card']]
-        or None,
+        base_model=[one.base_model for one in cards if one.base_model] or None,
         widget=widget_of(purpose, folder),
         ignore_metadata_errors=False,
     )
@@ -73,9 +72,8 @@ def mean_card(architecture: Architecture, about: Mapping[str, Any], folder: Path
     )
 
 
-def _shared(models: Mapping[str, Mapping[str, Any]], key: str) -> Any:
+def _shared(said: Sequence[Any]) -> Any:
     """What the cards of all models say alike; None where they do not."""
-    said = [one['card'].get(key) for one in models.values()]
     return said[0] if all(_listed(value) == _listed(said[0]) for value in said) else None
 
 
@@ -84,8 +82,8 @@ def _listed(said: Any) -> list[Any]:
     return list(said) if isinstance(said, list | tuple) else [said]
 
 
-def _told(name: str, one: Mapping[str, Any]) -> str:
+def _told(name: str, one: MergedModel) -> str:
     """A model by its name on the hub or that of its folder, without the path, its weight and its checksum."""
-    sums = [value for file, value in one['sha256'].items() if file.endswith(('.safetensors', '.bin'))]
-    called = one['card'].get('base_model', Path(name).resolve().name)
-    return f'`{called}`, weight {one["weight"]:g}, weights with SHA-256 `{sums[0][:16]}…`'
+    sums = [value for file, value in one.sha256.items() if file.endswith(('.safetensors', '.bin'))]
+    called = one.card.base_model or Path(name).resolve().name
+    return f'`{called}`, weight {one.weight:g}, weights with SHA-256 `{sums[0][:16]}…`'

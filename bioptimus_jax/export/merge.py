@@ -3,7 +3,6 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
@@ -12,11 +11,13 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.export.build import export
 from bioptimus_jax.export.card import card_facts
 from bioptimus_jax.export.mean_card import mean_card
+from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.folder import deciding_files
 from bioptimus_jax.model.pooling import files_for_sentence_transformers, pooling_in
 from bioptimus_jax.model.tensors import load_folder
 from bioptimus_jax.model.untouched import enumerated, untouched_in
 from bioptimus_jax.progress.console import complain
+from bioptimus_jax.records.export import Export, MergedModel
 from bioptimus_jax.storage.files import sha256
 from bioptimus_jax.tokenizer.subwords import load as load_subwords
 
@@ -40,7 +41,7 @@ def merge(folders: Sequence[Path], shares: Sequence[float], to: Path) -> dict[st
     total = jax.tree.map(lambda leaf: np.zeros(leaf.shape, np.float64), total)
     for folder, share in zip(folders, shares, strict=True):
         other, params, fresh = load_folder(folder, masked_lm=False)
-        _check_same(folder, dataclasses.asdict(other), first, dataclasses.asdict(architecture))
+        _check_same(folder, other, first, architecture)
         if type(other) is not type(architecture) or fresh:
             what = f'has no {fresh[0]}' if fresh else f'is of the family {other.title}'
             raise InputError(f'{folder}: {what}, unlike {first}; merge models of one kind')
@@ -53,20 +54,21 @@ def merge(folders: Sequence[Path], shares: Sequence[float], to: Path) -> dict[st
         total = jax.tree.map(lambda sums, leaf, part=part: sums + part * leaf, total, params)
     mean = jax.tree.map(lambda leaf: leaf.astype(np.float32), total)
     untouched = _of_all([untouched_in(folder, architecture)[0] for folder in folders], shares)
-    made_of = {str(folder): _of_one(folder) for folder in folders}
+    weights = dict.fromkeys(map(str, folders), 0.0)
     for folder, share in zip(folders, shares, strict=True):  # one that is named twice counts twice
-        made_of[str(folder)]['weight'] += share
+        weights[str(folder)] += share
     pooled = [pooling_in(folder) for folder in folders]
     same = pooled[0] if len({*pooled}) == 1 else None
     files = files_for_sentence_transformers(same, architecture.hidden) if same else {}
-    about = {'phase': to.name, 'merged': made_of}
+    made_of = {name: _of_one(Path(name), weight) for name, weight in weights.items()}
+    about = Export(phase=to.name, merged=made_of)
     return export(to, architecture, mean, first, (), about, untouched, files=files, card_of=mean_card)
 
 
-def _of_one(folder: Path) -> dict[str, Any]:
-    """What is recorded of one of the models: its weight, counted from 0, checksums, and what its card says of it."""
+def _of_one(folder: Path, weight: float) -> MergedModel:
+    """What is recorded of one of the models."""
     sums = {path.name: sha256(path) for path in deciding_files(folder)}
-    return {'weight': 0.0, 'sha256': sums, 'card': card_facts(folder)}
+    return MergedModel(weight, sums, card_facts(folder))
 
 
 def _of_all(several: Sequence[Mapping[str, np.ndarray]], shares: Sequence[float]) -> dict[str, np.ndarray]:
@@ -79,7 +81,8 @@ def _of_all(several: Sequence[Mapping[str, np.ndarray]], shares: Sequence[float]
     }
 
 
-def _check_same(folder: Path, values: dict, first: Path, wanted: dict) -> None:
+def _check_same(folder: Path, other: Architecture, first: Path, architecture: Architecture) -> None:
+    values, wanted = dataclasses.asdict(other), dataclasses.asdict(architecture)
     different = [name for name in values.keys() & wanted.keys() if values[name] != wanted[name]]
     # Rates of dropout are for training alone.
     if different := sorted(set(different) - {'dropout', 'attention_dropout'}):

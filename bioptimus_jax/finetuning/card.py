@@ -139,7 +139,7 @@ def _of_learned(
         tags=['bioptimus-jax'],
         widget=[{'text': usage.example}] if pipeline and usage and not head else None,
         eval_results=[scored(task, name, 100 * score_of(record, 'test'), 1)],
-        **known,
+        **known.json(),
     )
     remarks = [
         *task.remarks(record),
@@ -148,7 +148,7 @@ def _of_learned(
     return CARD.format(
         data=data.to_yaml(),
         of_set=_licence_of_set(name),
-        of_base=known.get('license', 'not on record'),
+        of_base=known.license or 'not on record',
         title=task.title,
         units=plural(task.unit),
         train=record.train_sentences,
@@ -174,7 +174,7 @@ def _as_it_is(
         library_name='transformers',
         tags=['bioptimus-jax'],
         eval_results=[score],
-        **known,
+        **known.json(),
     )
     rows = [
         f'| {named} | {100 * record.test[key][task.metrics[key].name]:.2f} |'
@@ -191,7 +191,7 @@ def _as_it_is(
         scores='\n'.join(rows),
         said=_paragraphs(task.remarks(record)),
         of_set=_licence_of_set(record.dataset),
-        of_base=known.get('license', 'not on record'),
+        of_base=known.license or 'not on record',
         code=ALONE.format(means=usage.means, code=usage.code) if usage else '',
     )
 
@@ -221,7 +221,7 @@ def write_card_together(
         pipeline_tag=PIPELINES.get(task.hf_class),
         tags=['bioptimus-jax'],
         eval_results=[score],
-        **known,
+        **known.json(),
     )
     answer = ANSWER[task.averages]
     failed = [f'Seed {seed} failed: {reason}' for seed, reason in statistics.failures.items()]
@@ -237,7 +237,7 @@ def write_card_together(
         scores='\n'.join(rows),
         said=''.join(f'\n{line}.\n' for line in failed),
         of_set=_licence_of_set(first.dataset),
-        of_base=known.get('license', 'not on record'),
+        of_base=known.license or 'not on record',
         code=_own_code(folder, SEEDS.format(number=len(records), answer=answer), usage) if usage else '',
         **{name: getattr(first, name) for name in ('model', 'dataset', 'setting')},
     )

@@ -10,11 +10,10 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.hosts.remote.models import ADAPTER, hub_model, model_folder
 from bioptimus_jax.model.config import FAMILIES, INITIAL, SNAPSHOT, SOURCE, HasModel, Source, phase_of
 from bioptimus_jax.model.weights import WEIGHTS, weight_files
+from bioptimus_jax.records.export import ABOUT
 from bioptimus_jax.storage.files import JsonObject, digest, read_json, sha256
 from bioptimus_jax.tokenizer import subwords
 
-ABOUT = 'export.json'
-"""File of an exported model: where it comes from."""
 LEARNED = re.compile('Classification|QuestionAnswering|MultipleChoice')
 """What the classes of transformers with a head for a task have in their names."""
 SENTENCE_TRANSFORMERS = ('modules.json', 'config_sentence_transformers.json', '1_Pooling')

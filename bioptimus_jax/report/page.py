@@ -16,11 +16,11 @@ from bioptimus_jax.config.plugins import Plugins
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.export import card
 from bioptimus_jax.model.config import FAMILIES, phase_of
-from bioptimus_jax.model.folder import ABOUT
 from bioptimus_jax.model.tensors import read_architecture
 from bioptimus_jax.pretrain.objective import objective_in_words, unusual_objective, words_of_phase
 from bioptimus_jax.progress.console import clock, numbered
 from bioptimus_jax.records.counts import ReportCounts, StageResult
+from bioptimus_jax.records.export import read_export
 from bioptimus_jax.report import gain
 from bioptimus_jax.report.drawing import Figure, write_figures
 from bioptimus_jax.report.layout import Table, write_tables
@@ -30,7 +30,7 @@ from bioptimus_jax.report.section import Section, arranged
 from bioptimus_jax.report.use import use
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import versions
-from bioptimus_jax.storage.files import atomic, read_json
+from bioptimus_jax.storage.files import atomic
 
 CARDS = 'cards'
 NAMED = 6
@@ -216,7 +216,7 @@ def write_cards(m: Measures, folder: Path) -> int:
     written = 0
     for model in m.models:
         exported = m.run.stage_folder('export') / model
-        about = read_json(exported / ABOUT) if phase_of(model) in m.run.config.phases else None
+        about = read_export(exported) if phase_of(model) in m.run.config.phases else None
         results = [
             card.scored(m.task(dataset), dataset, statistics.fmean(scores), len(scores))
             for dataset in m.datasets
