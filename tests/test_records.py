@@ -35,6 +35,7 @@ class Whole(Record):
     given: bool = False
     parts: tuple[Inner, ...] = ()
     by_name: Mapping[str, Inner] = dataclasses.field(default_factory=dict)
+    pair: tuple[str, float] = ('', 0.0)
     more: Mapping[str, Any] = others()
     unknown: float | None = or_null()
     seldom: str | None = left_out()
@@ -46,6 +47,7 @@ WHOLE = {
     'given': True,
     'parts': [{'share': 0.5}, {'share': 1}],
     'by_name': {'x': {'share': 0.25}},
+    'pair': ['a', 1],
     'other': [1, 2],
     'unknown': None,
 }
@@ -57,7 +59,7 @@ def test_a_record_gives_the_bytes_that_it_was_read_from():
     assert (record.more, record.unknown, record.seldom) == ({'other': [1, 2]}, None, None)
     assert json.dumps(record.json()) == json.dumps(WHOLE)
     least = Whole.read({'name': 'a', 'count': 2}, 'file.json')
-    assert list(least.json()) == ['name', 'count', 'given', 'parts', 'by_name', 'unknown']
+    assert list(least.json()) == ['name', 'count', 'given', 'parts', 'by_name', 'pair', 'unknown']
 
 
 @pytest.mark.parametrize(
@@ -71,6 +73,8 @@ def test_a_record_gives_the_bytes_that_it_was_read_from():
         ({'parts': [{'share': 1.0}, {}]}, "parts: entry 2: without the key 'share'"),
         ({'by_name': {'x': {'share': 'a'}}}, 'by_name: x: share: not a number'),
         ({'by_name': {'x': 3}}, 'by_name: x: no record'),
+        ({'pair': ['a', 1, 2]}, 'pair: not 2 entries'),
+        ({'pair': ['a', 'b']}, 'pair: entry 2: not a number'),
         ({'version': 2}, 'of version 2, and this program reads version 1'),
     ],
 )

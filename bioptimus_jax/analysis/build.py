@@ -20,7 +20,7 @@ import numpy as np
 from bioptimus_jax.analysis import cloze, contexts, geometry, new_tokens, word_geometry
 from bioptimus_jax.analysis.config import HasAnalysis
 from bioptimus_jax.analysis.entities import compare_on_entities, entity_files, measured_sets
-from bioptimus_jax.analysis.new_tokens import ByToken, NewTokens
+from bioptimus_jax.analysis.new_tokens import NewTokens
 from bioptimus_jax.analysis.sentence_vectors import MeasuredTexts, files_of_pairs
 from bioptimus_jax.corpus.config import HOLD_OUT_MORE
 from bioptimus_jax.corpus.documents import Document, document_key, open_documents
@@ -31,10 +31,9 @@ from bioptimus_jax.model.config import INITIAL, SOURCE, phase_of
 from bioptimus_jax.model.folder import has_sentence_vectors, model_folders
 from bioptimus_jax.model.tensors import load_folder, read_architecture
 from bioptimus_jax.model.trees import flatten
-from bioptimus_jax.records.analysis import DrawnWords, HiddenWords, Shape
+from bioptimus_jax.records.analysis import AnalysedModel, ByToken, HiddenWords, Shape
 from bioptimus_jax.records.counts import AnalysisCounts, ExportCounts, StageResult
 from bioptimus_jax.records.manifests import Manifest
-from bioptimus_jax.records.record import plain
 from bioptimus_jax.records.surgery import COPIED, TokenRow
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.scoring.frozen_sets import FrozenSets
@@ -93,14 +92,14 @@ def build(run: Run[HasAnalysis], folder: Path) -> StageResult:
     progress = run.console.progress('hidden words, words in context, entities', total, 'texts')
     exported = export.content
 
-    def analysed(candidate: Candidate) -> dict[str, Any]:
+    def analysed(candidate: Candidate) -> AnalysedModel:
         run.console.check_stop()
         part = folder / PARTS / f'{candidate.name}.json'
         if record := _finished(part, exported):
             progress.update(of_snapshot if candidate.snapshot else per_model)
             return record
         record = _analyse(candidate, chosen, measured, spellers, new, sets, sentences, e, progress.update)
-        write_sealed(part, {**record, 'export': exported})
+        write_sealed(part, dataclasses.replace(record, export=exported).json())
         run.saved()
         return record
 
@@ -109,8 +108,8 @@ def build(run: Run[HasAnalysis], folder: Path) -> StageResult:
     records, on_the_way = every[: len(candidates)], every[len(candidates) :]
     _write_measures(folder, records, measured)
     if sentences:
-        write_json(folder / 'similarity.json', [r['similarity'] for r in records])
-    by_model = {r['model']: r['by_token'] for r in records if not r['cloze'].get('skipped')}
+        write_json(folder / 'similarity.json', [r.similarity.json() for r in records if r.similarity])
+    by_model = {r.model: r.by_token for r in records if not r.cloze.skipped}
     # In the order of training, which a computed order may have changed.
     last = [INITIAL, *(name for name in exported_phases if name in e.phases)][-1]
     new_tokens.write(folder, by_model, last)
@@ -119,8 +118,8 @@ def build(run: Run[HasAnalysis], folder: Path) -> StageResult:
         owners = known[INITIAL], known.get(SOURCE)
         write_json(folder / 'entities.json', compare_on_entities(measured_sets(e.finetune), *owners).json())
     if sets:
-        write_json(folder / 'frozen.json', [of_set for r in every for of_set in r['frozen']])
-        write_json(folder / 'snapshots.json', [r['cloze'] for r in on_the_way])
+        write_json(folder / 'frozen.json', [of_set.json() for r in every for of_set in r.frozen])
+        write_json(folder / 'snapshots.json', [r.cloze.json() for r in on_the_way])
     # Last of all: a kill before it costs no model that is finished.
     shutil.rmtree(folder / PARTS)
     made = AnalysisCounts(
@@ -132,24 +131,24 @@ def build(run: Run[HasAnalysis], folder: Path) -> StageResult:
         vocabularies=len(spellers),
         snapshots=len(snapshots) if sets else None,
         frozen_sets=len(sets.sentences) if sets else None,
-        frozen_seconds=round(sum(r['frozen_seconds'] for r in every), 1) if sets else None,
+        frozen_seconds=round(sum(r.frozen_seconds for r in every), 1) if sets else None,
     )
     return StageResult(made)
 
 
-def _finished(part: Path, exported: str | None) -> dict[str, Any] | None:
+def _finished(part: Path, exported: str | None) -> AnalysedModel | None:
     """The record of a model that an earlier attempt finished; None where it is damaged, made by older code, or made of
     other models than those `exported` now, since longer pre-training exports new ones."""
     with contextlib.suppress(InputError):
-        record = read_sealed(part)
-        return record if record and record.get('export', '') == exported else None
+        record = AnalysedModel.read(read_sealed(part), str(part))
+        return record if record.export == exported else None
     return None
 
 
-def _write_measures(folder: Path, records: Sequence[dict[str, Any]], measured: contexts.WordPairs) -> None:
-    write_json(folder / 'cloze.json', [r['cloze'] for r in records])
-    write_json(folder / 'geometry.json', [r['geometry'] for r in records])
-    drawn = DrawnWords.read_all([r['points'] for r in records if r['points']], PARTS)
+def _write_measures(folder: Path, records: Sequence[AnalysedModel], measured: contexts.WordPairs) -> None:
+    write_json(folder / 'cloze.json', [r.cloze.json() for r in records])
+    write_json(folder / 'geometry.json', [r.geometry.json() for r in records if r.geometry])
+    drawn = [r.points for r in records if r.points]
     write_json(folder / 'points.json', word_geometry.points(drawn, measured).json())
 
 
@@ -173,9 +172,10 @@ def _analyse(
     sentences: MeasuredTexts,
     e: HasAnalysis,
     on_rows: Any,
-) -> dict[str, Any]:
+) -> AnalysedModel:
     architecture, params, fresh = load_folder(candidate.folder)
-    known, by_token = candidate.speller.subwords, ByToken()
+    known = candidate.speller.subwords
+    by_token: ByToken = {}
     if fresh:
         score = HiddenWords(model=candidate.name, skipped='has no masked-language-model head')
         on_rows(len(chosen))
@@ -193,8 +193,9 @@ def _analyse(
     on_device = jax.device_put(params) if sets else params
     frozen = sets.records(candidate.name, known, architecture, on_device, on_rows)
     seconds = time.monotonic() - started
-    record: dict[str, Any] = {'model': candidate.name, 'cloze': score.json(), 'by_token': by_token}
-    record |= {'frozen': plain(frozen), 'frozen_seconds': seconds}
+    record = AnalysedModel(
+        model=candidate.name, cloze=score, by_token=by_token, frozen=tuple(frozen), frozen_seconds=seconds
+    )
     if candidate.snapshot:
         return record
     table_VxD = np.asarray(flatten(params)[architecture.table])[: len(known.tokens)]
@@ -203,14 +204,13 @@ def _analyse(
     of_words, drawn = word_geometry.measure(
         candidate.name, measured, candidate.speller, architecture, params, of_source, e, on_rows
     )
-    whole = Shape(candidate.name, shape, of_words).json()
-    record |= {'geometry': whole, 'points': drawn and drawn.json()}
+    record = dataclasses.replace(record, geometry=Shape(candidate.name, shape, of_words), points=drawn)
     if not sentences:
         return record
     similar = sentences.measure(candidate.name, known, architecture, params, on_rows)
     if candidate.name == SOURCE:
         similar = dataclasses.replace(similar, for_sentences=has_sentence_vectors(candidate.folder))
-    return {**record, 'similarity': similar.json()}
+    return dataclasses.replace(record, similarity=similar)
 
 
 def _snapshots(

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from bioptimus_jax.analysis.cloze import HiddenWord, Speller, measures
-from bioptimus_jax.records.analysis import NewToken, OneToken
+from bioptimus_jax.records.analysis import ByToken, NewToken, OneToken
 from bioptimus_jax.records.record import plain
 from bioptimus_jax.records.vocabulary import Frequency
 from bioptimus_jax.storage.files import atomic, read_json, write_json
@@ -24,10 +24,6 @@ LISTED = 'in config.analysis.tokens'
 """The class of words that are one of the tokens listed there, which are also of another class."""
 KNOWN = 'known to the source'
 """The class of words that are one token of the source, beside those of new tokens by frequency."""
-
-
-ByToken = dict[str, tuple[int, float, float]]
-"""New token -> how many hidden words are it, their nats in all, and those of one word by its frequency alone."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +79,7 @@ class NewTokens:
 
     def by_token(self, scored: Sequence[HiddenWord]) -> ByToken:
         """Scores by token, of the hidden words that are one new token."""
-        found: ByToken = {}
+        found: dict[str, tuple[int, float, float]] = {}
         for word in scored:
             token = self.token(word.text)
             if token in self.new:

@@ -205,6 +205,33 @@ class FrozenScore(Record):
     sentences: int
 
 
+ByToken = Mapping[str, tuple[int, float, float]]
+"""New token -> how many hidden words are it, their nats in all, and those of one word by its frequency alone."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AnalysedModel(Record):
+    """All that is measured of a model, as an attempt that is cut off leaves it; of a snapshot up to `frozen_seconds`.
+
+    `points`: None where no words are drawn. `similarity`: None without a source. `export`: the content of stage export
+    that the model was measured with.
+    """
+
+    model: str
+    cloze: HiddenWords
+    by_token: ByToken
+    frozen: tuple[FrozenScore, ...]
+    frozen_seconds: float
+    geometry: Shape | None = left_out()
+    points: DrawnWords | None = or_null()
+    similarity: SentenceVectors | None = left_out()
+    export: str | None = ''
+
+    def json(self) -> dict[str, Any]:
+        """The JSON object; a snapshot has no points."""
+        return {n: x for n, x in super().json().items() if self.geometry or n != 'points'}
+
+
 @dataclasses.dataclass(frozen=True)
 class NewToken(Record):
     """A new token in new_tokens.json that is `words` hidden words: nats a word by model.

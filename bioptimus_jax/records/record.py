@@ -191,6 +191,11 @@ def _check(hint: Any) -> Check:
         [one] = [x for x in of if x is not types.NoneType]
         inner = _check(one)
         return lambda value: None if value is None else inner(value)
+    if origin is tuple and ... not in of:
+        checks = [_check(x) for x in of]
+        return lambda value: tuple(
+            _at(f'entry {n}', checks[n - 1], x) for n, x in enumerate(_several(value, len(checks)), 1)
+        )
     if origin is tuple and of[1:] == (...,):
         inner = _check(of[0])
         return lambda value: tuple(
@@ -213,6 +218,13 @@ def _kind(value: Any, kind: Any, said: str) -> Any:
     if not isinstance(value, kind):
         raise _Wrong(f'not {said}')
     return value
+
+
+def _several(value: Any, number: int) -> list[Any]:
+    found = _kind(value, list, 'a list')
+    if len(found) != number:
+        raise _Wrong(f'not {number} entries')
+    return found
 
 
 def _at(name: str, check: Check, value: Any) -> Any:
