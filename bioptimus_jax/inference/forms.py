@@ -17,7 +17,7 @@ from bioptimus_jax.finetuning.entities.files import LINE_BREAKS, brat_line
 from bioptimus_jax.inference.answer import Answer, AnswerSpan
 from bioptimus_jax.inference.given import Given
 from bioptimus_jax.progress.console import coloured
-from bioptimus_jax.storage.files import atomic
+from bioptimus_jax.storage.files import JsonObject, atomic
 
 COLOURS = (36, 35, 32, 33, 34, 31)
 """Colours of a terminal for types of entities in the order in which they come."""
@@ -167,10 +167,10 @@ def _tsv(answer: Answer, types: Types) -> str:
     return ''.join('\t'.join(str(cell).translate(LINE_BREAKS) for cell in row) + '\n' for row in rows)
 
 
-def answer_record(answer: Answer) -> dict[str, Any]:
+def answer_record(answer: Answer) -> JsonObject:
     """An answer as a JSON value: id, text or words, and entities, answers or masks with their probabilities."""
     texts = answer.given.texts
-    record: dict[str, Any] = {'id': answer.given.name}
+    record: JsonObject = {'id': answer.given.name}
     record |= {'text': texts[0]} if len(texts) == 1 else {'words': list(texts)}
     if answer.said or answer.labels:
         record['answers'] = list(answer.said)

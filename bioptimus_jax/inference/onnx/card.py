@@ -2,7 +2,6 @@
 
 import contextlib
 from pathlib import Path
-from typing import Any
 
 from huggingface_hub import ModelCard, ModelCardData
 
@@ -13,6 +12,7 @@ from bioptimus_jax.inference.onnx.answering import ANSWERING
 from bioptimus_jax.inference.onnx.session import ABOUT, GRAPH
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.records.onnx import OnnxForm
+from bioptimus_jax.storage.files import JsonObject
 
 OF_MODEL = 'model-card.md'
 """The card of the model itself, beside that of its file."""
@@ -99,8 +99,8 @@ def _title(folder: Path) -> str:
     return folder.resolve().name
 
 
-def _data(folder: Path) -> Any:
-    known: dict[str, Any] = {}
+def _data(folder: Path) -> ModelCardData:
+    known: JsonObject = {}
     if (folder / NAME).is_file():
         with contextlib.suppress(Exception):  # somebody else's: without metadata, or with broken ones
             said = ModelCard.load(folder / NAME, ignore_metadata_errors=True).data.to_dict()

@@ -8,11 +8,11 @@ of a short run is lower (docs/lab/forecasts.md).
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import Any
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.lab.forecast.curves import Curve, curves_of
 from bioptimus_jax.report.measures import Measures
+from bioptimus_jax.storage.files import JsonObject
 
 ALIKE = 0.1
 """Shares of the steps that differ by less, relative to each other, are the same: steps are whole numbers."""
@@ -64,7 +64,7 @@ def shorts(long: Mapping[str, Measures], whole: Mapping[str, Curve], short: Mapp
     return Shorts(known, [ended[name] for name in ended if name not in both], len(whole[both[0]].rates_T))
 
 
-def _settings(m: Measures) -> dict[str, Any]:
+def _settings(m: Measures) -> JsonObject:
     every = {key: value for manifest in m.manifests.values() for key, value in manifest.settings.items()}
     return {
         key: value
@@ -73,7 +73,7 @@ def _settings(m: Measures) -> dict[str, Any]:
     }
 
 
-def _difference(short: Mapping[str, Any], long: Mapping[str, Any]) -> str:
+def _difference(short: JsonObject, long: JsonObject) -> str:
     """The first setting of a short run that its long one does not have; empty if there is none.
 
     Of settings that both have on record: a record has those of the stages that the run has itself.
