@@ -33,7 +33,7 @@ from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.untouched import untouched_in
 from bioptimus_jax.pretrain import objectives
 from bioptimus_jax.pretrain.config import OBJECTIVES, PAPER_PHASES
-from bioptimus_jax.records.export import Export
+from bioptimus_jax.records.export import Export, read_export
 from bioptimus_jax.records.finetune import FineTuning
 from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.report.layout import missing
@@ -44,7 +44,7 @@ from bioptimus_jax.run import manifests
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.sets.corpora import Dataset
 from bioptimus_jax.sets.published import record_of
-from bioptimus_jax.storage.files import sha256, write_json
+from bioptimus_jax.storage.files import json_text, sha256, write_json
 from bioptimus_jax.tokenizer.kinds.wordpiece import make
 
 LETTERS = 'abcdefghijklmnopqrstuvwxyz'
@@ -709,8 +709,9 @@ def test_the_mean_of_models_and_what_has_none(params, tokenizer_folder, tmp_path
     for name, value in read['mean'].items():
         by_hand = 0.25 * read['a'][name] + 0.75 * read['b'][name]
         np.testing.assert_allclose(value, by_hand, atol=1e-6, err_msg=name)
-    about = json.loads((tmp_path / 'mean' / 'export.json').read_text())
-    assert [made['weight'] for made in about['merged'].values()] == [1, 3]
+    about = read_export(tmp_path / 'mean')
+    assert [made.weight for made in about.merged.values()] == [1, 3]
+    assert json_text(about.json()) == (tmp_path / 'mean' / 'export.json').read_text()
     said = (tmp_path / 'mean' / 'README.md').read_text()
     data = ModelCard(said).data.to_dict()
     assert (data['license'], data['language']) == ('mit', 'en')
@@ -728,8 +729,8 @@ def test_the_mean_of_models_and_what_has_none(params, tokenizer_folder, tmp_path
     (tmp_path / 'b' / 'README.md').unlink()
     thrice = [tmp_path / name for name in ('a', 'b', 'a')]
     merge(thrice, (), tmp_path / 'thrice')  # a model that is named twice counts twice
-    about = json.loads((tmp_path / 'thrice' / 'export.json').read_text())
-    assert [made['weight'] for made in about['merged'].values()] == [2, 1]
+    about = read_export(tmp_path / 'thrice')
+    assert [made.weight for made in about.merged.values()] == [2, 1]
     said = (tmp_path / 'thrice' / 'README.md').read_text()
     assert 'license' not in ModelCard(said).data.to_dict()
     assert 'hold for it (mit, not on record)' in said

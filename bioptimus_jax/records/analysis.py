@@ -5,9 +5,10 @@ cloze.json, snapshots.json, geometry.json, points.json, similarity.json, frozen.
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from bioptimus_jax.records.record import Record, left_out, or_null
+from bioptimus_jax.storage.files import JsonObject
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -27,7 +28,7 @@ class Words(Record):
     word_accuracy: float | None = left_out()
     nats_per_piece: float | None = left_out()
 
-    def json(self) -> dict[str, Any]:
+    def json(self) -> JsonObject:
         """The JSON object; without an error where there is no mean."""
         absent = self.nats_per_word is None
         return {n: x for n, x in super().json().items() if not (absent and n == 'nats_per_word_error')}
@@ -227,7 +228,7 @@ class AnalysedModel(Record):
     similarity: SentenceVectors | None = left_out()
     export: str | None = ''
 
-    def json(self) -> dict[str, Any]:
+    def json(self) -> JsonObject:
         """The JSON object; a snapshot has no points."""
         return {n: x for n, x in super().json().items() if self.geometry or n != 'points'}
 
