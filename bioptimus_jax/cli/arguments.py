@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bioptimus_jax import __version__
-from bioptimus_jax.cli.command import GROUPS, Verb, all_verbs, described_keys
+from bioptimus_jax.cli.command import GROUPS, FlagSettings, Verb, all_verbs, described_keys
 from bioptimus_jax.config.fields import meant, walk
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.experiment.schema import Experiment
@@ -131,7 +131,7 @@ def check_flags(arguments: Sequence[str]) -> None:
         )
 
 
-def _without_flag(arguments: Sequence[str], flags: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def _without_flag(arguments: Sequence[str], flags: Mapping[str, FlagSettings]) -> Iterator[str]:
     """The words of a command that are neither flags nor their values."""
     waiting = list(arguments)
     while waiting:
@@ -140,7 +140,7 @@ def _without_flag(arguments: Sequence[str], flags: Mapping[str, Mapping[str, Any
             yield word
         elif '=' not in word:
             named = [flags[flag] for flag in flags if flag.startswith(word)]
-            settings: Mapping[str, Any] = named[0] if named else {'action': 'help'}
+            settings: FlagSettings = named[0] if named else {'action': 'help'}
             if 'action' not in settings or settings['action'] == 'append':
                 values = settings.get('nargs', 1)
                 if values == '?':
@@ -148,7 +148,7 @@ def _without_flag(arguments: Sequence[str], flags: Mapping[str, Mapping[str, Any
                 del waiting[:values]
 
 
-def _as_flag(word: str, flags: Mapping[str, Mapping[str, Any]]) -> str:
+def _as_flag(word: str, flags: Mapping[str, FlagSettings]) -> str:
     """A hint for a word that looks like the value of a flag or key whose name was left out."""
     key, equals, value = word.removeprefix('config.').partition('=')
     if equals and ('.' in key or key in dict.fromkeys(name for name, *_ in walk(Experiment()))):

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TextIO, TypeAlias, TypeVar
 
-from bioptimus_jax.config.fields import allowed, walk, walk_entries
+from bioptimus_jax.config.fields import NamedKey, allowed, walk, walk_entries
 from bioptimus_jax.config.plugins import Plugins
 from bioptimus_jax.errors import ConfigError, printable
 from bioptimus_jax.experiment import config
@@ -29,9 +29,12 @@ from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.session import open_run
 from bioptimus_jax.run.stage import Stage
+from bioptimus_jax.storage.files import JsonObject
 
 Number = TypeVar('Number', int, float)
-Flag: TypeAlias = tuple[str, dict[str, Any]]
+FlagSettings: TypeAlias = Mapping[str, Any]
+"""What `argparse.ArgumentParser.add_argument` takes beside the name of a flag."""
+Flag: TypeAlias = tuple[str, FlagSettings]
 
 
 OF_A_RUN = keys('runtime', 'base_run distributed lost_after_seconds staging push_seconds')
@@ -75,7 +78,7 @@ class Command:
         require_settled()
         return asked
 
-    def answer(self, document: Callable[[], Mapping[str, Any]], text: Callable[[], str]) -> None:
+    def answer(self, document: Callable[[], JsonObject], text: Callable[[], str]) -> None:
         """Print what the verb is asked for: its text, or with --json one document, all other lines going to stderr."""
         if self.options.json:
             print(json.dumps(as_json(document()), indent=1, ensure_ascii=False), file=self.out)
@@ -83,7 +86,7 @@ class Command:
             print(printable(said), file=self.out, flush=True)
 
 
-def as_documents(tables: Iterable[Any]) -> list[dict[str, Any]]:
+def as_documents(tables: Iterable[Any]) -> list[JsonObject]:
     """Tables (`report.layout.Table`) as a JSON document has them."""
     return [{'title': t.title, 'rows': t.records(), 'note': t.note or None} for t in tables]
 
@@ -299,11 +302,11 @@ def _number(text: str, kind: type[Number], fits: Callable[[Number], bool], neede
     raise argparse.ArgumentTypeError(f'{text!r}: must be {needed}')
 
 
-def keys_of(verb: Verb) -> Iterator[tuple[str, Any, Mapping[str, Any]]]:
-    """The keys that a verb reads beside those of stages, as `fields.walk` gives them."""
+def keys_of(verb: Verb) -> Iterator[NamedKey]:
+    """The keys that a verb reads beside those of stages."""
     read = tuple(f'{one}.' for one in verb.keys or ())
     every = itertools.chain(walk(Experiment()), walk_entries(Experiment()))
-    return ((name, value, metadata) for name, value, metadata in every if f'{name}.'.startswith(read))
+    return (one for one in every if f'{one.name}.'.startswith(read))
 
 
 def described_keys(name: str, verb: Verb, every: bool) -> str:
@@ -312,7 +315,7 @@ def described_keys(name: str, verb: Verb, every: bool) -> str:
     `every`: all of them; otherwise at most MOST_SHOWN, which many users set.
     """
     later_phases = tuple(f'phase.{name}.' for name in list(PAPER_PHASES)[1:])  # have the first one's keys
-    known = [one for one in keys_of(verb) if not one[0].startswith(later_phases)]
+    known = [one for one in keys_of(verb) if not one.name.startswith(later_phases)]
     shown = known if every or len(known) <= MOST_SHOWN else _common(verb, known)
     left = len(known) - len(shown)
     lines = [f'{"" if left else "all "}keys (--config.KEY=VALUE), with their defaults:']
@@ -324,15 +327,13 @@ def described_keys(name: str, verb: Verb, every: bool) -> str:
     return '\n'.join([*lines, *more])
 
 
-def _common(
-    verb: Verb, known: Iterable[tuple[str, Any, Mapping[str, Any]]]
-) -> list[tuple[str, Any, Mapping]]:
+def _common(verb: Verb, known: Iterable[NamedKey]) -> list[NamedKey]:
     """The keys that many users set, of at most MOST_SHOWN those that the verb names first."""
     read = [f'{one}.' for one in verb.keys or ()]
-    common = [one for one in known if one[2].get('common')]
+    common = [one for one in known if one.metadata.get('common')]
 
-    def place(one: tuple[str, Any, Mapping[str, Any]]) -> int:
-        return next(at for at, start in enumerate(read) if f'{one[0]}.'.startswith(start))
+    def place(one: NamedKey) -> int:
+        return next(at for at, start in enumerate(read) if f'{one.name}.'.startswith(start))
 
     first = sorted(common, key=place)[:MOST_SHOWN]
     return [one for one in common if one in first]

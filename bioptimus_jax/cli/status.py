@@ -6,9 +6,7 @@ import itertools
 import math
 import statistics
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.experiment.schema import Experiment
@@ -28,7 +26,7 @@ from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import place_of, read_claim, read_manifest
 from bioptimus_jax.run.metrics import MetricsLog
 from bioptimus_jax.sets.corpora import settings_on
-from bioptimus_jax.storage.files import bytes_below, intact_jsonl, is_held
+from bioptimus_jax.storage.files import JsonObject, bytes_below, intact_jsonl, is_held
 
 DONE, AT_WORK, UNFINISHED, NOT_BEGUN = 'done', 'at work', 'unfinished', 'not begun'
 RATED = 10
@@ -36,58 +34,101 @@ RATED = 10
 
 
 @dataclasses.dataclass(frozen=True)
-class Status:
-    """`stages`: of each its `state`, `seconds` and `bytes`, and the `folder` of another run that it was taken from.
+class StageStatus:
+    """What a stage has done; `folder`: of another run, which it was taken from."""
 
-    `pretrain`: where it is, or would go on from, while it is not done. `finetune`: cells that are finished, of all that
-    were asked for (None where that is not known), and the seconds that the others will take. `last`: the newest record
-    of metrics.jsonl, with its age in seconds.
-    """
+    stage: str
+    state: str
+    seconds: float | None
+    bytes: int
+    folder: str | None
+
+
+@dataclasses.dataclass(frozen=True)
+class StepsDone:
+    """Where pre-training is; `steps`: of the whole, None where they are not known yet."""
+
+    step: int
+    phase: str
+    tokens: int
+    loss: float
+    tokens_per_second: float
+    steps: int | None
+    seconds_left: int | None
+
+
+@dataclasses.dataclass(frozen=True)
+class CellsDone:
+    """Cells that are finished; `cells`: all that were asked for, None where they are not known yet."""
+
+    cells_done: int
+    cells: int | None
+    seconds_left: int | None
+
+
+@dataclasses.dataclass(frozen=True)
+class NewestRecord:
+    """The newest record of metrics.jsonl, and its age."""
+
+    seconds_ago: int
+    record: JsonObject
+
+
+@dataclasses.dataclass(frozen=True)
+class Status:
+    """The status of a run. `pretrain`: where it is, or would go on from, while it is not done."""
 
     run: str
-    stages: list[dict[str, Any]]
-    pretrain: dict[str, Any] | None
-    finetune: dict[str, Any] | None
+    stages: list[StageStatus]
+    pretrain: StepsDone | None
+    finetune: CellsDone | None
     bytes: int
-    last: dict[str, Any] | None
+    last: NewestRecord | None
 
     def text(self) -> str:
         """The same for a terminal, in a line a stage."""
         columns = [
-            Column('stage', lambda s: s['stage']),
-            Column('state', lambda s: s['state']),
-            Column('progress', lambda s: self._progress(s['stage'])),
+            Column('stage', lambda s: s.stage),
+            Column('state', lambda s: s.state),
+            Column('progress', lambda s: self._progress(s.stage)),
             Column('left', lambda s: self._left(s)),
-            Column('time', lambda s: missing() if s['seconds'] is None else clock(s['seconds'])),
-            Column('size', lambda s: in_units(s['bytes']) if s['bytes'] else missing()),
-            Column('taken from', lambda s: s['folder'] or '', when=any(s['folder'] for s in self.stages)),
+            Column('time', lambda s: missing() if s.seconds is None else clock(s.seconds)),
+            Column('size', lambda s: in_units(s.bytes) if s.bytes else missing()),
+            Column('taken from', lambda s: s.folder or '', when=any(s.folder for s in self.stages)),
         ]
         said = [Table.of(self.run, columns, self.stages).text(), '', f'disk: {in_units(self.bytes)}']
         if self.last:
             line = ', '.join(
                 f'{name} {value:.4g}' if isinstance(value, float) else f'{name} {value}'
-                for name, value in self.last['record'].items()
+                for name, value in self.last.record.items()
                 if name != 'time'
             )
-            said.append(f'last record, {clock(self.last["seconds_ago"])} ago: {line[:200]}')
+            said.append(f'last record, {clock(self.last.seconds_ago)} ago: {line[:200]}')
         return '\n'.join(said)
 
     def _progress(self, stage: str) -> str:
         """How far a stage is that counts steps or cells; '' of others."""
         if stage == 'pretrain' and (at := self.pretrain):
-            of = f' of {at["steps"]:,}' if at['steps'] else ''
-            rate = f'{at["tokens_per_second"]:,.0f} tokens/s'
-            return f'step {at["step"]:,}{of}, phase {at["phase"]}, loss {at["loss"]:.3f}, {rate}'
+            of = f' of {at.steps:,}' if at.steps else ''
+            rate = f'{at.tokens_per_second:,.0f} tokens/s'
+            return f'step {at.step:,}{of}, phase {at.phase}, loss {at.loss:.3f}, {rate}'
         if stage == 'finetune' and (cells := self.finetune):
-            of = numbered(cells['cells'], 'cell') if cells['cells'] else '? cells'
-            return f'{cells["cells_done"]:,} of {of}'
+            of = numbered(cells.cells, 'cell') if cells.cells else '? cells'
+            return f'{cells.cells_done:,} of {of}'
         return ''
 
-    def _left(self, stage: Mapping[str, Any]) -> Cell:
+    def _left(self, stage: StageStatus) -> Cell:
         """The time that a stage still takes, where its progress tells."""
-        of_stage = {'pretrain': self.pretrain, 'finetune': self.finetune}.get(stage['stage'])
-        seconds = (of_stage or {}).get('seconds_left')
-        return missing() if seconds is None or stage['state'] == DONE else Cell(clock(seconds))
+        at = (
+            self.pretrain
+            if stage.stage == 'pretrain'
+            else self.finetune
+            if stage.stage == 'finetune'
+            else None
+        )
+        if at is None or at.seconds_left is None or stage.state == DONE:
+            return missing()
+        return Cell(clock(at.seconds_left))
 
 
 def status_of(folder: Path) -> Status:
@@ -99,9 +140,9 @@ def status_of(folder: Path) -> Status:
         _stage(folder / name, run.manifest(name), is_held(run.lock(name)), run.scratch(name))
         for name in STAGES
     ]
-    if all(stage['state'] == NOT_BEGUN for stage in stages):
+    if all(stage.state == NOT_BEGUN for stage in stages):
         raise InputError(f'{folder}: holds no stage of a run; give the folder that was its --workdir')
-    state = next(stage['state'] for stage in stages if stage['stage'] == 'pretrain')
+    state = next(stage.state for stage in stages if stage.stage == 'pretrain')
     return Status(
         str(folder),
         stages,
@@ -112,21 +153,16 @@ def status_of(folder: Path) -> Status:
     )
 
 
-def _stage(folder: Path, manifest: Manifest | None, held: bool, scratch: Path) -> dict[str, Any]:
+def _stage(folder: Path, manifest: Manifest | None, held: bool, scratch: Path) -> StageStatus:
     """What a stage has done in its folder; `held`: a process works on it."""
     begun = held or read_claim(folder)
     state = AT_WORK if held else DONE if manifest else UNFINISHED if begun else NOT_BEGUN
     of_stage = manifest or Manifest()
-    return {
-        'stage': folder.name,
-        'state': state,
-        'seconds': of_stage.seconds,
-        'bytes': bytes_below(folder) + bytes_below(scratch),
-        'folder': of_stage.folder,
-    }
+    size = bytes_below(folder) + bytes_below(scratch)
+    return StageStatus(folder.name, state, of_stage.seconds, size, of_stage.folder)
 
 
-def _pretraining(folder: Path, metrics: MetricsLog, state: str) -> dict[str, Any] | None:
+def _pretraining(folder: Path, metrics: MetricsLog, state: str) -> StepsDone | None:
     """Where it is: the newest record of a process at work, else that of the newest checkpoint, as later steps are lost.
 
     None if there is no such record.
@@ -143,23 +179,22 @@ def _pretraining(folder: Path, metrics: MetricsLog, state: str) -> dict[str, Any
     left = None
     if steps is not None and last.seconds is not None and before.seconds is not None:
         left = round((steps - last.step) * (last.seconds - before.seconds) / (last.step - before.step))
-    shown = {name: getattr(last, name) for name in ('step', 'phase', 'tokens', 'loss', 'tokens_per_second')}
-    return {**shown, 'steps': steps, 'seconds_left': left}
+    return StepsDone(last.step, last.phase, last.tokens, last.loss, last.tokens_per_second, steps, left)
 
 
-def _cells(folder: Path, export: Path) -> dict[str, Any]:
+def _cells(folder: Path, export: Path) -> CellsDone:
     """Finished ones; and all, by what the manifest or the claim says was asked for. A search knows these at its end."""
     manifest, place = read_manifest(folder), place_of(folder)
     asked = manifest or read_claim(place) or Claim(config={})
     settings, ends = _settings(asked), sorted(path.stat().st_mtime for path in _finished(place))
     done = len(ends)
     if settings.halving or settings.tuned_on:
-        return {'cells_done': done, 'cells': done if manifest else None, 'seconds_left': None}
+        return CellsDone(done, done if manifest else None, None)
     cells, left = _asked_for(settings, asked, read_manifest(export)), None
     # The median, as a gap between two ends may hold a stop.
     if gaps := [later - end for end, later in itertools.pairwise(ends)]:
         left = round(max((cells or done) - done, 0) * statistics.median(gaps)) if cells else None
-    return {'cells_done': done, 'cells': cells, 'seconds_left': left}
+    return CellsDone(done, cells, left)
 
 
 def _finished(place: Path) -> list[Path]:
@@ -198,7 +233,7 @@ def _asked_for(settings: Finetune, asked: Begun, export: Manifest | None) -> int
     return models * seeds or None
 
 
-def _last(metrics: Path) -> dict[str, Any] | None:
+def _last(metrics: Path) -> NewestRecord | None:
     with contextlib.suppress(OSError):
         for record in reversed(intact_jsonl(metrics)):
             with contextlib.suppress(TypeError, KeyError):
@@ -206,5 +241,5 @@ def _last(metrics: Path) -> dict[str, Any] | None:
                     record['stage'] == goodput.STAGE
                 ):  # seconds by what they were spent on: nothing for a person
                     continue
-                return {'seconds_ago': round(max(time.time() - record['time'], 0)), 'record': record}
+                return NewestRecord(round(max(time.time() - record['time'], 0)), record)
     return None

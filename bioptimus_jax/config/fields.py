@@ -11,7 +11,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from ml_collections import ConfigDict
 
@@ -84,7 +84,7 @@ def section(record: type) -> Any:
 
 def named(
     record: Callable[[str], type],
-    entries: Mapping[str, Any],
+    entries: Mapping[str, object],
     doc: str = '',
     without: Collection[str] | None = None,
     names: Collection[str] | None = None,
@@ -134,8 +134,16 @@ def allowed(metadata: Mapping) -> str:
     return f'at least {low:,}' if low is not None else f'at most {high:,}' if high is not None else ''
 
 
-def walk(record: Any, prefix: str = '') -> Iterator[tuple[str, Any, Mapping]]:
-    """Every key of a record as `(dotted name, value, metadata)`; entries with some keys only are one value."""
+class NamedKey(NamedTuple):
+    """A key of a record: its dotted name, its value, and what `key` says of it."""
+
+    name: str
+    value: Any
+    metadata: Mapping
+
+
+def walk(record: Any, prefix: str = '') -> Iterator[NamedKey]:
+    """Every key of a record; entries with some keys only are one value."""
     for field in dataclasses.fields(record):
         value = getattr(record, field.name)
         if dataclasses.is_dataclass(value):
@@ -144,11 +152,11 @@ def walk(record: Any, prefix: str = '') -> Iterator[tuple[str, Any, Mapping]]:
             for name, entry in value.items():
                 yield from walk(entry, f'{prefix}{field.name}.{name}.')
         else:
-            yield f'{prefix}{field.name}', value, field.metadata
+            yield NamedKey(f'{prefix}{field.name}', value, field.metadata)
 
 
-def walk_entries(record: Any, prefix: str = '') -> Iterator[tuple[str, Any, Mapping]]:
-    """The same for the entries that the sections of records of a table may have, with their defaults."""
+def walk_entries(record: Any, prefix: str = '') -> Iterator[NamedKey]:
+    """The keys of the entries that the sections of records of a table may have, with their defaults."""
     for field in dataclasses.fields(record):
         value, names = getattr(record, field.name), field.metadata.get('names')
         if dataclasses.is_dataclass(value):

@@ -208,7 +208,7 @@ class LazyText:
         return self.make()
 
 
-def _records(table: str, own: Mapping[str, Any]) -> Iterator[tuple[Extension, str, Any]]:
+def _records(table: str, own: Mapping[str, object]) -> Iterator[tuple[Extension, str, Any]]:
     """The records that plug-ins add to a table. Raises ConfigError for what is not of the kind of its own ones."""
     kind = next((type(record) for record in own.values() if dataclasses.is_dataclass(record)), object)
     for extension in holding(table):

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from bioptimus_jax.config.fields import meant
 
@@ -30,7 +30,7 @@ def read_options(given: Iterable[str], options: Options, names: Collection[str] 
     `names` are those that may be given, all by default. Raises ValueError for another option, for one that is given
     twice, for a number that is not above 0, and for an empty text.
     """
-    defaults: dict[str, Any] = {
+    defaults: dict[str, int | float | str] = {
         field.name: getattr(options, field.name) for field in dataclasses.fields(options)
     }
     known = names or defaults

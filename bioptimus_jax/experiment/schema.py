@@ -40,7 +40,7 @@ from bioptimus_jax.pretrain.config import (
 )
 from bioptimus_jax.pretrain.shape import row_shapes_of
 from bioptimus_jax.pretrain.shares import OWN
-from bioptimus_jax.records.manifests import Begun, Manifest
+from bioptimus_jax.records.manifests import Begun, ConfigValues, Manifest
 from bioptimus_jax.rows.config import Rows, RowShape
 from bioptimus_jax.surgery.config import Surgery
 from bioptimus_jax.tokenizer.config import Vocab
@@ -131,7 +131,7 @@ class Experiment:
         return experiment
 
     @classmethod
-    def overlaid(cls, config: ConfigDict, records: Iterable[Mapping[str, Any]]) -> 'Experiment':
+    def overlaid(cls, config: ConfigDict, records: Iterable[ConfigValues]) -> 'Experiment':
         """The experiment of a config with every key that the records have: `dotted name -> value`, the last one counts.
 
         Raises ConfigError where they do not belong together, or name a plug-in that is not installed.

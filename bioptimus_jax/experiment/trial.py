@@ -24,14 +24,6 @@ from bioptimus_jax.records.curriculum import RowCounts
 from bioptimus_jax.tokenizer.config import TOKENIZERS
 
 NEVER = 10**9  # pairs of pieces are merged when they are seen so often
-SIZES: dict[str, Any] = {
-    'hidden': 16,
-    'layers': 1,
-    'heads': 2,
-    'intermediate': 16,
-    'dropout': 0.0,
-    'attention_dropout': 0.0,
-}
 
 
 class Trial:
@@ -53,7 +45,16 @@ class Trial:
         single = dataclasses.replace(experiment.vocab, min_frequency=NEVER)
         known = TOKENIZERS.load(single.tokenizer).train(dict.fromkeys(words, 1), single, None)
         family = FAMILIES.load(experiment.model.family)
-        architecture = family(vocab_size=len(known.tokens), max_positions=pieces, **SIZES)
+        architecture = family(
+            vocab_size=len(known.tokens),
+            max_positions=pieces,
+            hidden=16,
+            layers=1,
+            heads=2,
+            intermediate=16,
+            dropout=0.0,
+            attention_dropout=0.0,
+        )
         self.objective = make_objective(experiment, architecture, known, pieces, mesh, print)
         self._table = curriculum.table(
             curriculum.make_schedule(experiment, RowCounts(rows, 1, 1)), experiment
@@ -96,7 +97,7 @@ class Trial:
         sums, _ = self.objective.loss(params, self._step.frozen, example.rows, None)
         return {name: sums[name] / weight for name, weight in example.weights.items()}
 
-    def step(self, params: Any) -> tuple[Any, dict[str, Any]]:
+    def step(self, params: Any) -> tuple[Any, dict[str, jax.Array]]:
         """The gradient that the compiled step takes under these parameters, if nothing clips it; and its metrics."""
         state = {**self._state, 'params': jax.tree.map(jnp.array, params)}
         after, metrics = self._step(jax.tree.map(jnp.array, state), self.batch, self._table)

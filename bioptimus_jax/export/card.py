@@ -433,7 +433,7 @@ def _of_source(source: CardFacts | None, surgery: Manifest, architecture: Archit
     if not source:
         return 'Source: none; weights from scratch'
     inputs = surgery.inputs
-    weights = [value for name, value in inputs.items() if name.endswith(('.safetensors', '.bin'))]
+    weights = [value for name, value in inputs.items() if value and name.endswith(('.safetensors', '.bin'))]
     checksum = f', weights with SHA-256 `{weights[0][:16]}…`' if weights else ''
     name = source.base_model or f'a Hugging Face {architecture.title} folder'
     return f'Source: {name}{checksum}'

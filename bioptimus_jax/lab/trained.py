@@ -370,7 +370,7 @@ def _shape(m: Measures) -> dict[str, str]:
     """The architecture: that of a source, or the configured one. A source has a shape of its own, but no dropout."""
     inputs = m.manifest_of('surgery').inputs
     configured = _keys('model', m.run.config.model)
-    of_source = [value for name, value in inputs.items() if name.endswith(':config.json')]
+    of_source = [value for name, value in inputs.items() if value and name.endswith(':config.json')]
     if not of_source:
         return configured
     dropout = {name: value for name, value in configured.items() if name.endswith('dropout')}

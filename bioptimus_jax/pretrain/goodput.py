@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 
 from bioptimus_jax.progress.console import clock as in_words
 from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.records.manifests import ComputedOn
 from bioptimus_jax.records.metrics import Spans, Start
 from bioptimus_jax.run.metrics import MetricsLog
-from bioptimus_jax.storage.files import JsonObject
 
 STAGE = 'clock'
 """What these lines of metrics.jsonl have for a stage: they are of processes, and no later one replaces them."""
@@ -32,7 +32,7 @@ class Clock:
     def __init__(self, metrics: MetricsLog, began: float, anew: bool):
         self.metrics, self.began, self.anew, self.step = metrics, began, anew, 0
         self.first: int | None = None  # the step that it goes on from, once that is known
-        self.computed: JsonObject = {}  # on what, once that is known
+        self.computed: ComputedOn | None = None  # once that is known
         self.spans, self.span = dict.fromkeys(SPANS, 0.0), START
         # The wall clock may be set while we work: only the start is taken from it.
         self.since = time.monotonic() - (time.time() - began)

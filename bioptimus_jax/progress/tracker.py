@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from bioptimus_jax.config.fields import walk
 from bioptimus_jax.config.plugins import Plugins
 from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.storage.files import JsonObject
 
 PROJECT = 'bioptimus'
 TRACKERS = Plugins('bioptimus_jax.progress.trackers', 'TRACKER')
@@ -23,7 +24,7 @@ class Tracker:
     """The package that it needs, and what opens it for a run folder and its settings by name, imported when called."""
 
     package: str
-    opened: Callable[[Path, Mapping[str, Any]], Write]
+    opened: Callable[[Path, Mapping[str, str]], Write]
 
 
 class Trackers:
@@ -34,7 +35,7 @@ class Trackers:
         self.names = list(names)
         self.writers: dict[str, Write] = {}
 
-    def write(self, stage: str, step: int, values: Mapping[str, Any]) -> None:
+    def write(self, stage: str, step: int, values: JsonObject) -> None:
         """Give all of them the numbers of a record. What cannot be written is said once, and the run goes on."""
         # A process is named by when it began: its numbers continue those of the process before.
         of = '' if 'began' in values else values.get('name', '')

@@ -3,10 +3,10 @@
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.records.finetune import ModelOnSet
+from bioptimus_jax.records.manifests import ConfigValues
 from bioptimus_jax.records.record import Record
 from bioptimus_jax.storage.files import read_json
 
@@ -27,7 +27,7 @@ class KeptHead(Record):
     """
 
     hf_class: str
-    built: Mapping[str, Any]
+    built: ConfigValues
     labels: tuple[str, ...]
     tensors: Mapping[str, tuple[int, ...]]
     sha256: str

@@ -2,9 +2,13 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
-from bioptimus_jax.records.record import Record, left_out
+from bioptimus_jax.records.record import Record, left_out, others
+from bioptimus_jax.storage.files import JsonObject
+
+ConfigValues: TypeAlias = Mapping[str, Any]
+"""Keys of a configuration, or of a section, and their values as JSON has them; plug-ins add keys of their own."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -13,6 +17,17 @@ class FileEntry(Record):
 
     bytes: int
     sha256: str
+
+
+@dataclasses.dataclass(frozen=True)
+class ComputedOn(Record):
+    """The device that a stage computed on; `how`: the mesh, the attention, the type, the threads, by name."""
+
+    on: str
+    how: Mapping[str, str | int] = others()
+
+    def __str__(self) -> str:
+        return ', '.join([self.on, *(f'{name} {value}' for name, value in self.how.items())])
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -25,14 +40,14 @@ class Claim(Record):
     far, until the last of them saved.
     """
 
-    config: Mapping[str, Any]
-    inputs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    config: ConfigValues
+    inputs: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
     cells: Mapping[str, str] | None = left_out()
     origins: Mapping[str, tuple[str, ...]] | None = left_out()
     seconds: float | None = left_out()
 
     @property
-    def settings(self) -> Mapping[str, Any]:
+    def settings(self) -> ConfigValues:
         """`config`, as of a manifest."""
         return self.config
 
@@ -43,25 +58,25 @@ class Manifest(Record):
 
     `content`: digest of the result, an input of later stages. `counts`: what the stage counted, by name. `files`: by
     path within the folder. `metrics`: digest of its lines in metrics.jsonl. `versions`: of installed packages.
-    `computed`: on what. `origins`: key -> addresses, at a commit, that files were fetched from. `seconds`: it took,
+    `origins`: key -> addresses, at a commit, that files were fetched from. `seconds`: it took,
     over all attempts. `folder`: in which other run its files lie. The record of a run has only some of these.
     """
 
     stage: str | None = left_out()
-    config: Mapping[str, Any] | None = left_out()
-    inputs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    config: ConfigValues | None = left_out()
+    inputs: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
     content: str | None = left_out()
-    counts: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    counts: JsonObject = dataclasses.field(default_factory=dict)
     files: Mapping[str, FileEntry] = dataclasses.field(default_factory=dict)
     metrics: str | None = left_out()
     versions: Mapping[str, str] | None = left_out()
-    computed: Mapping[str, Any] | None = left_out()
+    computed: ComputedOn | None = left_out()
     origins: Mapping[str, tuple[str, ...]] | None = left_out()
     seconds: float | None = left_out()
     folder: str | None = left_out()
 
     @property
-    def settings(self) -> Mapping[str, Any]:
+    def settings(self) -> ConfigValues:
         """`config`, empty where there is none."""
         return self.config or {}
 

@@ -5,7 +5,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Self
 
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.records.manifests import ComputedOn
 from bioptimus_jax.records.record import Record, left_out, or_null, others
+from bioptimus_jax.storage.files import JsonObject
 
 FILE = 'metrics.jsonl'
 DURING = 'remove the line, or rerun the stage that wrote it'
@@ -22,7 +24,7 @@ class Line(Record):
     time: float | None = left_out()
 
     @classmethod
-    def among(cls, lines: Iterable[Mapping[str, Any]]) -> list[Self]:
+    def among(cls, lines: Iterable[JsonObject]) -> list[Self]:
         """The lines of this kind. Raises InputError for a line that lacks a key."""
         return [
             cls.read(line, f'{FILE}: line {cls.KIND!r} of step {line.get("step")}', DURING)
@@ -35,16 +37,16 @@ class Line(Record):
         stripped = isinstance(value, dict) and {n: x for n, x in value.items() if n not in ('stage', 'kind')}
         return super()._checked(stripped)
 
-    def json(self) -> dict[str, Any]:
+    def json(self) -> JsonObject:
         """The numbers, after the step; the record of a run has them without the time."""
         return {name: value for name, value in super().json().items() if name != 'time'}
 
     @property
-    def values(self) -> dict[str, Any]:
+    def values(self) -> JsonObject:
         """The numbers without the step."""
         return {name: value for name, value in self.json().items() if name != 'step'}
 
-    def line(self, stage: str) -> dict[str, Any]:
+    def line(self, stage: str) -> JsonObject:
         """The whole line that a stage has written."""
         when = {} if self.time is None else {'time': self.time}
         return {'stage': stage, 'step': self.step, **when, 'kind': self.KIND, **self.values}
@@ -81,7 +83,7 @@ class Spent(Record):
     tokens_per_second: float | None = left_out()
     realised_rate: float | None = left_out()
     predicted: float | None = left_out()
-    told: Mapping[str, Any] = others()
+    told: JsonObject = others()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -112,7 +114,7 @@ class Training(Line):
     realised_rate_by_length: Mapping[str, float] | None = left_out()
     unit_pieces: float | None = left_out()
     predicted: float | None = left_out()
-    told: Mapping[str, Any] = others()
+    told: JsonObject = others()
     flops: float | None = or_null()
     seconds: float | None = or_null()
     mfu: float | None = left_out()
@@ -141,7 +143,7 @@ class Evaluation(Line):
     tokens: int | None = left_out()
     frozen_loss: float | None
     frozen_accuracy: float | None = left_out()
-    scores: Mapping[str, Any] = others()
+    scores: Mapping[str, float] = others()
     losses: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     @property
@@ -162,7 +164,7 @@ class Spans(Line):
     """Seconds of a process by what it spent them on, up to a step. Its stage is called clock.
 
     `name`: of the process, the time at which it `began`. `first`: the step that it went on from, None before that is
-    known. `ended`: whether it ended in order. `computed`: on what, once for a process.
+    known. `ended`: whether it ended in order. `computed`: once for a process.
     """
 
     KIND = 'spans'
@@ -171,7 +173,7 @@ class Spans(Line):
     first: int | None
     ended: bool
     spans: Mapping[str, float]
-    computed: Mapping[str, Any] | None = left_out()
+    computed: ComputedOn | None = left_out()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

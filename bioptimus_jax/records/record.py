@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.storage.files import numbered_jsonl
+from bioptimus_jax.storage.files import JsonObject, numbered_jsonl
 
 REMEDY = 'rerun the stage that made it'
 VERSION = 'version'
@@ -111,10 +111,10 @@ class Record:
             known[plan.others] = {key: x for key, x in value.items() if key not in plan.keys.values()}
         return cls(**known)
 
-    def json(self) -> dict[str, Any]:
+    def json(self) -> JsonObject:
         """The JSON object, with the keys in the order in which they are written."""
         plan = _plan(type(self))
-        found: dict[str, Any] = {VERSION: self.VERSION} if self.VERSION > 1 else {}
+        found: JsonObject = {VERSION: self.VERSION} if self.VERSION > 1 else {}
         for name in plan.order:
             value = getattr(self, name)
             if name == plan.others:
@@ -201,7 +201,7 @@ def _check(hint: Any) -> Check:
         return lambda value: tuple(
             _at(f'entry {n}', inner, x) for n, x in enumerate(_kind(value, list, 'a list'), 1)
         )
-    if origin is collections.abc.Mapping and of[0] is str:
+    if origin in (collections.abc.Mapping, dict) and of[0] is str:
         inner = _check(of[1])
         return lambda value: {n: _at(n, inner, x) for n, x in _kind(value, dict, 'an object').items()}
     raise TypeError(f'a record has no field of type {hint}')

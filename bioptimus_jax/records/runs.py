@@ -2,26 +2,26 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
 
 from bioptimus_jax.records.analysis import FrozenScore, HiddenWords, Shape
 from bioptimus_jax.records.curriculum import PlacedPhase
 from bioptimus_jax.records.finetune import FineTuning
-from bioptimus_jax.records.manifests import Claim, Manifest
+from bioptimus_jax.records.manifests import Claim, ConfigValues, Manifest
 from bioptimus_jax.records.metrics import EncodedFlops, Evaluation, Spent
 from bioptimus_jax.records.record import Record, left_out
 from bioptimus_jax.records.sets import TrainingMentions
 from bioptimus_jax.records.statistics import CrossedModel, ModelStatistics
+from bioptimus_jax.storage.files import JsonObject
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class KeptManifest(Record):
     """What the record of a run keeps of a manifest; see `Manifest`."""
 
-    config: Mapping[str, Any] | None = left_out()
+    config: ConfigValues | None = left_out()
     content: str | None = left_out()
-    inputs: Mapping[str, Any] | None = left_out()
-    counts: Mapping[str, Any] | None = left_out()
+    inputs: Mapping[str, str | None] | None = left_out()
+    counts: JsonObject | None = left_out()
     seconds: float | None = left_out()
 
     @classmethod
@@ -42,7 +42,7 @@ class KeptManifest(Record):
 class KeptClaim(Record):
     """What the record of a run keeps of a stage that has not ended."""
 
-    config: Mapping[str, Any]
+    config: ConfigValues
 
     @property
     def claim(self) -> Claim:

@@ -4,7 +4,9 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from bioptimus_jax.records.manifests import ConfigValues
 from bioptimus_jax.records.record import Record, left_out, or_null
+from bioptimus_jax.storage.files import JsonObject
 
 COPIED = 'copied'
 """The kind of a row that is the source's."""
@@ -48,7 +50,7 @@ class TokenRow(Record):
         """Whether the source does not have it."""
         return self.spelling is not None
 
-    def json(self) -> dict[str, Any]:
+    def json(self) -> JsonObject:
         """The JSON object; tokens of the source have no fallback."""
         return {n: x for n, x in super().json().items() if self.is_new or n != 'fallback'}
 
@@ -119,7 +121,7 @@ class SurgeryReport(Record):
     """
 
     strategy: str
-    settings: Mapping[str, Any]
+    settings: ConfigValues
     scale: str
     scale_factor: float
     tokens: Mapping[str, int]

@@ -354,16 +354,16 @@ def _same(place: str, path: str) -> bool:
     return os.path.realpath(place) == os.path.realpath(path)
 
 
-def _of_source(inputs: Mapping[str, str]) -> dict[str, str]:
+def _of_source(inputs: Mapping[str, str | None]) -> dict[str, str | None]:
     """The inputs of surgery without those of a donor, whose config.json is the second."""
     configs = [at for at, name in enumerate(inputs) if name.endswith(':config.json')]
     return dict(itertools.islice(inputs.items(), configs[1] if len(configs) > 1 else None))
 
 
-def weights_among(inputs: Mapping[str, str], beginning: str = '') -> list[str]:
+def weights_among(inputs: Mapping[str, str | None], beginning: str = '') -> list[str]:
     """Digests of the files of weights among inputs whose names begin so."""
     named = [(name, value) for name, value in inputs.items() if name.startswith(beginning)]
-    return [value for name, value in named if any(f':{of}' in name for of in WEIGHTS)]
+    return [value for name, value in named if value and any(f':{of}' in name for of in WEIGHTS)]
 
 
 def best_setting(models: Sequence[tuple[Measures, str]], dataset: str) -> str:

@@ -154,7 +154,7 @@ class Attempt(StageOfRun):
         )
         write_json(folder / manifests.STARTED, claim.json())
         run.saved(now=True)
-        run.kept, run.computed_on, run.began = False, {}, time.time()
+        run.kept, run.computed_on, run.began = False, None, time.time()
         watch = Stopwatch(folder, before, time.monotonic())
         run.keep_time = watch.keep
         run.say_of(stage.name, stage.summary)
@@ -176,7 +176,7 @@ class Attempt(StageOfRun):
             files=files,
             metrics=metrics,
             versions=manifests.versions(),
-            computed=run.computed_on or None,
+            computed=run.computed_on,
             origins=origins,
             seconds=watch.seconds,
         )

@@ -11,7 +11,7 @@ from bioptimus_jax.config.fields import default_of, walk
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.hosts.config import Configuration
 from bioptimus_jax.progress.tracker import check_trackers
-from bioptimus_jax.records.manifests import Begun, Claim, Manifest
+from bioptimus_jax.records.manifests import Begun, Claim, ConfigValues, Manifest
 from bioptimus_jax.run import manifests
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.shipped import PLUG_IN, plug_ins, variations
@@ -19,7 +19,7 @@ from bioptimus_jax.run.stage import Stage
 from bioptimus_jax.storage.files import is_left
 
 
-def result_keys(experiment: Configuration, sections: tuple[str, ...]) -> dict[str, Any]:
+def result_keys(experiment: Configuration, sections: tuple[str, ...]) -> ConfigValues:
     """Flat `key -> value` of those sections, without runtime keys and paths: what a fingerprint covers.
 
     An objective's own settings are all there, given or not: whoever changes a default in its file changes the result.
@@ -115,13 +115,11 @@ class StageOfRun:
             return None
         return manifest or manifests.read_claim(self.folder)
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> ConfigValues:
         """The result keys that a stage reads, and its format."""
         run, stage = self.run, self.stage
-        config = result_keys(run.config, stage.sections)
-        if stage.format > 1:
-            config[f'{stage.name}.format'] = stage.format
-        return config
+        versioned = {f'{stage.name}.format': stage.format} if stage.format > 1 else {}
+        return {**result_keys(run.config, stage.sections), **versioned}
 
     def fingerprint(self, external: bool = True) -> Claim:
         """What decides a stage's result: its result keys, and its inputs by content, unless only those of the
@@ -129,7 +127,7 @@ class StageOfRun:
         run, stage = self.run, self.stage
         for name in self.needs():
             run.place(name)  # says which stage is missing
-        inputs: dict[str, Any] = self.of_stages()
+        inputs = self.of_stages()
         given = external_inputs(stage, run.config) if external else {}
         sizes = [path.stat().st_size for path in given.values() if isinstance(path, Path)]
         progress = run.console.progress(f'{stage.name}: checksums of the inputs', sum(sizes) / 1e6, 'MB')
@@ -189,7 +187,7 @@ class StageOfRun:
         if stage.always or not previous:
             return Seen()
         before, remembered = previous.inputs, run.checksums()
-        inputs: dict[str, Any] = {n: value or before.get(n) for n, value in self.of_stages().items()}
+        inputs = {n: value or before.get(n) for n, value in self.of_stages().items()}
         unread = []
         for name, value in external_inputs(stage, run.config).items():
             inputs[name] = remembered.at_sight(value) if isinstance(value, Path) else value

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from bioptimus_jax.errors import InputError, of_the_system
 from bioptimus_jax.hosts import devices
@@ -16,10 +16,10 @@ from bioptimus_jax.hosts.hardware import unused
 from bioptimus_jax.hosts.remote.mirror import BULK, Mirror
 from bioptimus_jax.progress.console import Console, clock
 from bioptimus_jax.progress.tracker import Trackers
-from bioptimus_jax.records.manifests import Manifest
+from bioptimus_jax.records.manifests import ComputedOn, Manifest
 from bioptimus_jax.run import manifests
 from bioptimus_jax.run.metrics import MetricsLog, lines_of
-from bioptimus_jax.storage.files import Checksums, digest, existing
+from bioptimus_jax.storage.files import Checksums, JsonObject, digest, existing
 
 ConfigT = TypeVar('ConfigT', bound=Configuration, covariant=True)
 
@@ -47,7 +47,7 @@ class Run(Generic[ConfigT]):
         self.kept = False  # whether this attempt at a stage has saved something
         self.counted = ''  # of several stages: which one is being made, of how many
         self.started = devices.replaced_since() or time.time()
-        self.computed_on: dict[str, Any] = {}  # of the stage that is being made, for its manifest
+        self.computed_on: ComputedOn | None = None  # of the stage that is being made, for its manifest
         self.began = time.time()  # with that stage, in this process
         self.keep_time: Callable[[bool], None] = no_time  # that it has taken so far, in its claim
         self._whole = set[str]()  # stages whose files were compared with their manifest
@@ -112,7 +112,7 @@ class Run(Generic[ConfigT]):
         remembered.save()
         return flaws
 
-    def stage_metrics(self, stage: str, lines: str = '') -> list[dict[str, Any]]:
+    def stage_metrics(self, stage: str, lines: str = '') -> list[JsonObject]:
         """The stage's lines of metrics.jsonl, or `lines` of another name that it wrote, from the run that made them."""
         return lines_of(self.workdir / stage, lines)
 
@@ -164,10 +164,10 @@ class Run(Generic[ConfigT]):
         where = f' ({self.counted}, {clock(time.time() - self.started)} in all)' if self.counted else ''
         self.console.say(f'{stage}: {message}{where}')
 
-    def computes(self, stage: str, on: str, **how: Any) -> None:
+    def computes(self, stage: str, on: str, **how: str | int) -> None:
         """Say on what a stage computes, in one line, and remember it for the manifest; loud beside unused devices."""
-        self.computed_on = {'on': on, **how}
-        self.console.say(f'{stage}: computes on {", ".join([on, *(f"{n} {v}" for n, v in how.items())])}')
+        self.computed_on = ComputedOn(on, how)
+        self.console.say(f'{stage}: computes on {self.computed_on}')
         if wrong := unused(on):
             self.console.say(
                 f'{stage}: WARNING: {wrong}; `bioptimus doctor` says what is missing (or set JAX_PLATFORMS=cpu if it '

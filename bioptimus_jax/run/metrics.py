@@ -3,14 +3,14 @@
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.progress.tracker import Trackers
 from bioptimus_jax.records.metrics import FILE, Line, Resumed, Start
 from bioptimus_jax.run.manifests import place_of
-from bioptimus_jax.storage.files import intact_jsonl
+from bioptimus_jax.storage.files import JsonObject, intact_jsonl
 
 
 class MetricsLog:
@@ -33,11 +33,11 @@ class MetricsLog:
         self._trackers = self._trackers or self._open()
         self._trackers.write(stage, step, values)
 
-    def take(self, stage: str, records: Iterable[Mapping[str, Any]]) -> None:
+    def take(self, stage: str, records: Iterable[JsonObject]) -> None:
         """Append records of the stage in another run as they are, in place of what this one has of it."""
         self._append([{'stage': stage, 'step': 0, 'kind': Start.KIND}, *records])
 
-    def _append(self, records: Iterable[Mapping[str, Any]]) -> None:
+    def _append(self, records: Iterable[JsonObject]) -> None:
         with open(self.path, 'ab+') as file:
             if file.tell():
                 file.seek(-1, os.SEEK_END)
@@ -49,7 +49,7 @@ class MetricsLog:
         """Append a line of a known kind."""
         self.write(stage, line.step, kind=line.KIND, **line.values)
 
-    def of(self, stage: str) -> list[dict[str, Any]]:
+    def of(self, stage: str) -> list[JsonObject]:
         """The records of one stage in order of steps; a step done again after a kill counts once, the last time.
 
         What came before a `Start` is of another attempt, and what came before a `Resumed`, of later steps, is lost.
@@ -70,6 +70,6 @@ class MetricsLog:
         return sorted(latest.values(), key=lambda r: r['step'])
 
 
-def lines_of(folder: Path, name: str = '') -> list[dict[str, Any]]:
+def lines_of(folder: Path, name: str = '') -> list[JsonObject]:
     """The lines that the stage of a folder wrote, under its own or another `name`, from the run that made them."""
     return MetricsLog(place_of(folder).parent).of(name or folder.name)

@@ -67,7 +67,7 @@ def plug_ins(named: Iterable[tuple[str, str, Any]]) -> dict[str, str]:
     }
 
 
-def _code_of(table: Plugins | Mapping[str, Any], name: str) -> str:
+def _code_of(table: Plugins | Mapping[str, object], name: str) -> str:
     """Digest of a plug-in's file and of the modules of a user's own package that it imports, each as a whole; of a
     record also its plain values, which may come from elsewhere.
 
@@ -84,7 +84,7 @@ def _code_of(table: Plugins | Mapping[str, Any], name: str) -> str:
     return digest([*map(normal, texts), *plain])
 
 
-def _values(record: Any) -> dict[str, Any]:
+def _values(record: object) -> dict[str, object]:
     """What decides of a record, by its fields: neither its meaning nor functions that it has by default."""
     if not dataclasses.is_dataclass(record):
         return {'': record}

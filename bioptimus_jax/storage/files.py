@@ -315,7 +315,7 @@ class Checksums:
             return sha256(file)
         return self._remembered(file)
 
-    def has_other_size(self, file: Path, checksum: str) -> bool:
+    def has_other_size(self, file: Path, checksum: str | None) -> bool:
         """Whether the file had that checksum when it was last read, and another size than now."""
         *known, last = self.known.get(str(file.absolute())) or [None]
         return last == checksum and file.stat().st_size not in known[:1]

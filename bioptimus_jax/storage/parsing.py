@@ -1,10 +1,8 @@
 """How XML is parsed, wherever it comes from: nothing outside a file is loaded, and no entity is expanded."""
 
-from typing import Any
-
 # Comments are dropped while parsing, so that the text around them is one piece. Limits on depth and on the size
 # of one text stay: no record comes near them.
-PARSING: dict[str, Any] = dict(
+PARSING = dict(
     load_dtd=False,
     no_network=True,
     resolve_entities=False,

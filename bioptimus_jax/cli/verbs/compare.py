@@ -19,6 +19,7 @@ from typing import Any
 
 from bioptimus_jax.cli.command import USE, Command, Verb, described, flag, json_flag, switch
 from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.storage.files import JsonObject
 
 
 def _call(command: Command) -> None:
@@ -36,19 +37,19 @@ def _call(command: Command) -> None:
     command.answer(lambda: document(*options.runs), lambda: '\n'.join(compare_models(*options.runs)))
 
 
-def document(a: str, b: str) -> dict[str, Any]:
+def document(a: str, b: str) -> JsonObject:
     """What `compare_models` says, as data: scores by seed in percent, and differences, B less A."""
     from bioptimus_jax.finetuning.differing import differing
     from bioptimus_jax.finetuning.finished import read_model
     from bioptimus_jax.finetuning.verdict import compare_both, winner_of
 
-    def numbers(found: Any) -> dict[str, Any]:
+    def numbers(found: Any) -> JsonObject:
         effect = found.over_trainings
         not_tested = {'not_tested': effect.untested} if effect.untested else {}
         better = {'better': winner_of(effect), **not_tested}
         return {**difference(effect), **better, 'on_other_items': difference(found.on_items)}
 
-    def difference(effect: Any) -> dict[str, Any]:
+    def difference(effect: Any) -> JsonObject:
         return {'difference': effect.observed, 'low': effect.low, 'high': effect.high, 'p': effect.holm}
 
     models = {'A': read_model(a), 'B': read_model(b)}

@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from bioptimus_jax.progress.tracker import Tracker, Write
 
 
-def opened(workdir: Path, settings: Mapping[str, Any]) -> Write:
+def opened(workdir: Path, settings: Mapping[str, str]) -> Write:
     """What writes into an event file in the folder."""
     from tensorboardX import SummaryWriter
 

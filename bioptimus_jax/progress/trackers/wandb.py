@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from bioptimus_jax.progress.tracker import PROJECT, Tracker, Write, identity
 
 
-def opened(workdir: Path, settings: Mapping[str, Any]) -> Write:
+def opened(workdir: Path, settings: Mapping[str, str]) -> Write:
     """What writes into the run of this folder, gone on with."""
     import wandb
 

@@ -9,11 +9,11 @@ import json
 import math
 import random
 from collections.abc import Mapping
-from typing import Any
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.rebuild.originals import Builder, Example, Made, Originals
 from bioptimus_jax.sets.texts import SETS
+from bioptimus_jax.storage.files import JsonObject
 
 FILE = 'ori_pqal.json'
 ANSWERS = SETS.own['pubmedqa'].labels
@@ -52,7 +52,7 @@ def make(originals: Originals, fold: int) -> Made:
     """The questions. Raises InputError naming file and question."""
     shown, text = originals.text(FILE)
     try:
-        questions: Mapping[str, Any] = json.loads(text)
+        questions: JsonObject = json.loads(text)
         lines = {name: _line(name, question) for name, question in questions.items()}
     except (ValueError, AttributeError, TypeError, KeyError, RecursionError) as error:
         raise InputError(f'{shown}: is not {FILE} of github.com/pubmedqa/pubmedqa ({error!r})') from error
@@ -63,7 +63,7 @@ def make(originals: Originals, fold: int) -> Made:
     return Made({part: [lines[name] for name in chosen] for part, chosen in split(answers).items()})
 
 
-def _line(name: str, question: Mapping[str, Any]) -> Example:
+def _line(name: str, question: JsonObject) -> Example:
     texts = (question['QUESTION'], ' '.join(question['CONTEXTS']), question['final_decision'])
     return Example((name, *(' '.join(text.split()) for text in texts)))
 

@@ -1,8 +1,6 @@
 """Goodput: the share of the wall time of pre-training that trained, and where the rest went."""
 
 import time
-from collections.abc import Mapping
-from typing import Any
 
 from bioptimus_jax.pretrain.goodput import IDLE, account, processes, ran
 from bioptimus_jax.progress.console import clock, numbered
@@ -43,18 +41,11 @@ def starts(m: Measures) -> Table:
         Column('from step', lambda *own: count(own[-1].first)),
         Column('to step', lambda *own: count(own[-1].step)),
         Column('time', lambda *own: Cell(clock(ran(own[-1])), ran(own[-1]))),
-        Column(
-            'computed on', lambda *own: on_what(next((r.computed for r in own if r.computed is not None), {}))
-        ),
+        Column('computed on', lambda *own: str(next(filter(None, (r.computed for r in own)), ''))),
         Column('end', lambda *own: 'in order' if own[-1].ended else 'killed, or not yet'),
     ]
     rows = [tuple(own) for own in processes(m.clock)]
     return Table.of('Starts', columns, rows, absent=NOT_CLOCKED if m.trains else NO_PHASES)
-
-
-def on_what(computed: Mapping[str, Any]) -> str:
-    """What a stage said that it computes on and with."""
-    return ', '.join(str(value) if name == 'on' else f'{name} {value}' for name, value in computed.items())
 
 
 NOT_CLOCKED = 'no process has recorded its time.'

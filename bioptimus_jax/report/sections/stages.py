@@ -5,7 +5,6 @@ from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.report.layout import Cell, Column, Table, missing
 from bioptimus_jax.report.measures import Measures, flat
 from bioptimus_jax.report.section import Section
-from bioptimus_jax.report.sections.goodput import on_what
 
 
 def summary(m: Measures) -> Table:
@@ -14,7 +13,7 @@ def summary(m: Measures) -> Table:
         Column('stage', lambda stage: stage),
         Column('state', lambda stage: _state(stage, m.manifests.get(stage))),
         Column('time', lambda stage: _time(m.manifests.get(stage))),
-        Column('computed on', lambda stage: on_what(m.manifest_of(stage).computed or {})),
+        Column('computed on', lambda stage: str(m.manifest_of(stage).computed or '')),
         Column('counts', lambda stage: _counts(m.manifest_of(stage))),
     ]
     return Table.of('Stages', columns, m.run.config.stages)
