@@ -10,6 +10,7 @@ from bioptimus_jax.corpus.dates import cut_off, reason_of_dates, span_in
 from bioptimus_jax.corpus.pieces import elements
 from bioptimus_jax.corpus.records import BadRecord, Record, is_number, squeezed
 from bioptimus_jax.corpus.stored import Advance
+from bioptimus_jax.storage.files import JsonObject
 
 COLLECTION = 'collection'
 # Sections of which nothing is read, as of an article in JATS.
@@ -47,7 +48,7 @@ def _text(passage: Any) -> str:
     return ' '.join(text.text or '' for text in passage.iter('text') if text.getparent().tag != 'annotation')
 
 
-def _text_of_json(passage: Mapping[str, Any]) -> str:
+def _text_of_json(passage: JsonObject) -> str:
     sentences = passage.get('sentences')
     parts = sentences if isinstance(sentences, list) and sentences and not passage.get('text') else [passage]
     return ' '.join(str(part.get('text') or '') for part in parts if isinstance(part, dict))

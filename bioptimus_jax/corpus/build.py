@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow.parquet
@@ -27,7 +27,7 @@ from bioptimus_jax.corpus.documents import (
 )
 from bioptimus_jax.corpus.readers import FORMATS, ending_of, input_files, named_files
 from bioptimus_jax.corpus.resolve import Verdicts, resolve
-from bioptimus_jax.corpus.sift import CODE, KIND_CODE, REASONS, Broken, SiftedFile, prepare, sift
+from bioptimus_jax.corpus.sift import CODE, KIND_CODE, REASONS, Broken, Row, SiftedFile, prepare, sift
 from bioptimus_jax.corpus.stored import md5_beside
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.hosts.config import Runtime
@@ -37,7 +37,7 @@ from bioptimus_jax.records.corpus import AuditedDocument, AuditedSentence
 from bioptimus_jax.records.counts import AuditCounts, CorpusCounts, StageResult
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.shipped import plug_ins
-from bioptimus_jax.storage.files import Checksums, read_json, write_json, write_jsonl
+from bioptimus_jax.storage.files import Checksums, JsonObject, read_json, write_json, write_jsonl
 
 AUDIT_FILE, BAD_RECORDS_FILE, BROKEN_FILES_FILE = 'audit.jsonl', 'bad_records.jsonl', 'broken_files.jsonl'
 NAMED_IN_MESSAGE = 5
@@ -287,7 +287,7 @@ def _documents(places: list[tuple[SiftedFile, np.ndarray]], before: int) -> Iter
 
 def _rows(
     places: Iterable[tuple[SiftedFile, np.ndarray]], columns: tuple[str, ...]
-) -> Iterator[tuple[SiftedFile, dict[str, Any]]]:
+) -> Iterator[tuple[SiftedFile, Row]]:
     """Rows of the parts, in order, one row group in memory at a time."""
     for part, rows in places:
         file, start = pyarrow.parquet.ParquetFile(part.table), 0
@@ -326,7 +326,7 @@ def _write_audit(
     """Write the benchmark sentences found, by document; returns how many were sought and found."""
     auditor, matches = Auditor(settings.audit), 0
 
-    def entries() -> Iterator[dict[str, Any]]:
+    def entries() -> Iterator[JsonObject]:
         nonlocal matches
         for part, row in _rows(_left_out(parts, verdicts, 'benchmark'), ('id', 'sentences')):
             sentences = json.loads(row['sentences'])

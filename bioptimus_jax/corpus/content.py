@@ -26,7 +26,7 @@ from bioptimus_jax.corpus.config import Content
 from bioptimus_jax.corpus.documents import document_key
 from bioptimus_jax.corpus.records import Record
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.storage.files import numbered_jsonl
+from bioptimus_jax.storage.files import JsonObject, numbered_jsonl
 from bioptimus_jax.text.words import count_words, spaced
 
 WORDS, TERMS = 'words', 'terms'
@@ -267,7 +267,7 @@ def shares(settings: Content, records: Sequence[Record]) -> dict[str, float]:
     return {name: kept[of] / max(len(records), 1) for name, of in named.items()}
 
 
-def values_of(row: Mapping[str, Any], asked: Iterable[str]) -> dict[str, tuple[str, ...]]:
+def values_of(row: JsonObject, asked: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """The fields of an object of JSON or a row of a table: texts and numbers, or lists of these."""
     found = {}
     for name in asked:

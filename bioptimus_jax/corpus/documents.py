@@ -225,7 +225,7 @@ class DocumentSource:
             self._readers[shard] = reader
         return self._readers[shard]
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         # Open readers cannot be pickled, and a worker of a cluster has a working directory of its own.
         return {**self.__dict__, 'paths': [path.absolute() for path in self.paths], '_readers': {}}
 

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from io import BufferedReader
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import httpx2
 
@@ -23,7 +23,7 @@ from bioptimus_jax import __version__
 from bioptimus_jax.corpus.fetch import LastingFailure, Partial, Patience, Server
 from bioptimus_jax.errors import ConfigError, InputError, Stopped, printable
 from bioptimus_jax.progress.console import Progress, numbered
-from bioptimus_jax.storage.files import alone, intact_jsonl
+from bioptimus_jax.storage.files import JsonObject, alone, intact_jsonl
 
 MOST_PARALLEL = 16
 FAILURES_IN_A_ROW = 8  # the server is gone: what has not begun is not tried
@@ -92,7 +92,7 @@ class Download:
         self.patience, self.quiet = patience or Patience(), quiet
         self.stopping = threading.Event()
         self.progress = Progress('download', 0, 'MiB', quiet)
-        self.checked: dict[str, dict[str, Any]] = {}
+        self.checked: dict[str, JsonObject] = {}
         self.wanted: list[Wanted] = []
         self.there = self.fetched = self.failed_in_a_row = 0
         self.failures: dict[str, str] = {}
@@ -207,7 +207,7 @@ class Download:
         self.catalogue.keep(path, proof)
         return True
 
-    def _note(self, file: Wanted, proof: Proof) -> dict[str, Any]:
+    def _note(self, file: Wanted, proof: Proof) -> JsonObject:
         stat = (self.to / file.name).stat()
         times = {'bytes': stat.st_size, 'mtime_ns': stat.st_mtime_ns}
         return {'file': file.name, **times, proof.algorithm: proof.checksum}
@@ -216,7 +216,7 @@ class Download:
         notes = intact_jsonl(self.to / '.checked.jsonl')
         self.checked |= {note['file']: note for note in notes if isinstance(note.get('file'), str)}
 
-    def _remember(self, note: dict[str, Any]) -> None:
+    def _remember(self, note: JsonObject) -> None:
         self.checked[note['file']] = note
         with open(self.to / '.checked.jsonl', 'a', encoding='utf-8') as notes:
             notes.write(f'\n{json.dumps(note)}')  # on a line of its own, whatever a kill cut off before

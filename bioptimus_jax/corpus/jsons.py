@@ -16,6 +16,7 @@ from bioptimus_jax.corpus.records import BadRecord, Record, made_id, squeezed
 from bioptimus_jax.corpus.rows import Numbered, from_rows, parsed
 from bioptimus_jax.corpus.stored import Advance, opened
 from bioptimus_jax.errors import BrokenFile
+from bioptimus_jax.storage.files import JsonObject
 
 CHARACTERS_PER_READ, LONGEST_WORD = 2**16, 8
 BLANK = re.compile(r'[\s,\ufeff]*')
@@ -146,7 +147,7 @@ def _values(path: Path, encoding: str, advance: Advance) -> Iterator[tuple[int, 
         source.report()
 
 
-def _article(number: int, article: dict[str, Any], settings: Corpus) -> Record:
+def _article(number: int, article: JsonObject, settings: Corpus) -> Record:
     """An article as CORD-19 gives it: what is read is that of an article in JATS."""
     try:
         lines = _lines(article, settings)
@@ -161,7 +162,7 @@ def _article(number: int, article: dict[str, Any], settings: Corpus) -> Record:
     return Record(id, '' if reason else text, 1, reason)
 
 
-def _lines(article: dict[str, Any], settings: Corpus) -> list[str]:
+def _lines(article: JsonObject, settings: Corpus) -> list[str]:
     parts, lines = settings.article_parts, list[str]()
     for part, key in (('abstract', 'abstract'), ('paragraphs', CORD19)):
         section = None
@@ -176,7 +177,7 @@ def _lines(article: dict[str, Any], settings: Corpus) -> list[str]:
     return [line for line in lines if line]
 
 
-def _without_references(paragraph: dict[str, Any]) -> str:
+def _without_references(paragraph: JsonObject) -> str:
     """A paragraph without the numbers of references; a name and a year stay, as in JATS."""
     text = str(paragraph.get('text') or '')
     for span in sorted(paragraph.get('cite_spans') or (), key=lambda span: -span['start']):

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow
 
 from bioptimus_jax.corpus.stored import unreadable
 from bioptimus_jax.errors import BrokenFile, InputError
 from bioptimus_jax.storage import tables
+from bioptimus_jax.storage.files import JsonObject
 
 
 def rows(
@@ -17,7 +17,7 @@ def rows(
     id_field: str,
     advance: Callable[[int], None],
     beside: Collection[str] = (),
-) -> Iterator[tuple[int, dict[str, Any]]]:
+) -> Iterator[tuple[int, JsonObject]]:
     """`(row number from 1, the wanted columns that are there)`; `advance` is told the file's bytes in proportion.
 
     `text_fields_of`: names of all columns, and of those of text -> columns that are read, which have to hold text.

@@ -11,8 +11,9 @@ from bioptimus_jax.corpus.dates import without_dates
 from bioptimus_jax.corpus.lines import undecodable
 from bioptimus_jax.corpus.records import BadRecord, Record, joined, made_id, squeezed
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.storage.files import JsonObject
 
-Numbered = tuple[int, dict[str, Any] | BadRecord]
+Numbered = tuple[int, JsonObject | BadRecord]
 # Names of a text, as MIMIC-IV (note_id, text), CORD-19 (cord_uid, title, abstract), BEIR (title, text), PubMed's list
 # of search results (PMID, Title) and others spell them. The first that is there counts.
 TEXT_NAMES = (
@@ -103,7 +104,7 @@ def _id_of(value: Any, field: str, text: str) -> str:
     return squeezed(value or '') or made_id(text)
 
 
-def _text_of(row: dict[str, Any], fields: tuple[str, ...]) -> str:
+def _text_of(row: JsonObject, fields: tuple[str, ...]) -> str:
     texts = dict[str, str]()
     for field in fields:
         if field in row:

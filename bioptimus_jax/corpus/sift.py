@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow
 import pyarrow.parquet
@@ -67,8 +67,10 @@ COLUMNS = pyarrow.schema(
         ('weight', pyarrow.float32()),  # how often it is in the training split
     ]
 )
+Row: TypeAlias = dict[str, Any]
+"""A row of a table: the values of some of `COLUMNS`, or of all, by name."""
 # What a row has in the other columns where its reader gave a reason.
-NOT_JUDGED = dict.fromkeys(COLUMNS.names, 0) | {
+NOT_JUDGED: Row = dict.fromkeys(COLUMNS.names, 0) | {
     'text': '',
     'heldout': False,
     'id_made': False,
@@ -79,7 +81,17 @@ NOT_JUDGED = dict.fromkeys(COLUMNS.names, 0) | {
 BATCH_RECORDS, BATCH_CHARACTERS = 1000, 4_000_000
 FORMAT = 6  # of parts: other readers, rules or columns need another number
 
-_state: dict[str, Any] = {}
+
+class _Prepared:
+    """What every file of this process needs, set by `prepare`."""
+
+    settings: Corpus
+    folder: Path
+    judge: 'Judge'
+    decisive: str
+
+
+_prepared = _Prepared()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,8 +120,8 @@ def prepare(settings: Corpus, folder: Path) -> None:
     if settings.languages:
         language('')
     auditor = Auditor(settings.audit)
-    _state.update(settings=settings, folder=folder, judge=Judge(settings, auditor))
-    _state['decisive'] = _decisive(settings, auditor)
+    _prepared.settings, _prepared.folder = settings, folder
+    _prepared.judge, _prepared.decisive = Judge(settings, auditor), _decisive(settings, auditor)
 
 
 def sift(
@@ -120,9 +132,9 @@ def sift(
     `checksum` is the file's SHA-256. If broken files are skipped, the part has what can be read of one. Raises
     InputError for what its reader does not call a broken file.
     """
-    settings, folder = _state['settings'], _state['folder']
+    settings, folder = _prepared.settings, _prepared.folder
     skip = settings.on_broken_file == 'skip'
-    name = digest([checksum, path.name, prefix, _state['decisive']])[:32]
+    name = digest([checksum, path.name, prefix, _prepared.decisive])[:32]
     part = SiftedFile(path.name, folder / f'{name}.parquet', folder / f'{name}.signatures')
     try:
         if _is_whole(part.table):
@@ -169,13 +181,13 @@ def _is_whole(table: Path) -> bool:
 
 
 def _store(part: SiftedFile, records: Iterator[Record]) -> None:
-    settings: Corpus = _state['settings']
+    settings = _prepared.settings
     with (
         atomic(part.table, 'wb') as stored,  # gets its name last, and says that the part is whole
         atomic(part.signatures, 'wb') as signed,
         pyarrow.parquet.ParquetWriter(stored, COLUMNS) as table,
     ):
-        for rows in _batches(records, _state['judge']):
+        for rows in _batches(records, _prepared.judge):
             table.write_batch(pyarrow.RecordBatch.from_pylist(rows, COLUMNS))
             if settings.near.threshold:
                 texts = [row['text'] for row in rows if not row['reason']]
@@ -197,7 +209,7 @@ def _decisive(settings: Corpus, auditor: Auditor) -> str:
     return digest([FORMAT, versions_of_packages(), kept, settings.audit.min_letters, sentences, files])
 
 
-def _batches(records: Iterator[Record], judge: 'Judge') -> Iterator[list[dict[str, Any]]]:
+def _batches(records: Iterator[Record], judge: 'Judge') -> Iterator[list[Row]]:
     """Rows of as many records at a time as memory should hold."""
     batch: list[Record] = []
     characters = 0
@@ -217,7 +229,7 @@ class Judge:
     def __init__(self, settings: Corpus, auditor: Auditor):
         self.settings, self.auditor, self.content = settings, auditor, ContentJudge(settings.content)
 
-    def rows(self, records: Sequence[Record]) -> list[dict[str, Any]]:
+    def rows(self, records: Sequence[Record]) -> list[Row]:
         """The records as rows of `COLUMNS`."""
         rows = [self._row(record) for record in records]
         judged = [i for i, record in enumerate(records) if not record.reason]
@@ -225,7 +237,7 @@ class Judge:
             rows[i]['letters'] = hash64(same.decode(), purpose=b'letters')
         return rows
 
-    def _row(self, record: Record) -> dict[str, Any]:
+    def _row(self, record: Record) -> Row:
         row = NOT_JUDGED | {
             'id': record.id,
             'reason': CODE[record.reason],

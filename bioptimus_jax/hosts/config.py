@@ -99,7 +99,7 @@ class Runtime:
 class Configuration(Protocol):
     """What a run reads of its configuration, whatever its stages are; a frozen record."""
 
-    __dataclass_fields__: ClassVar[dict[str, Any]]
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 
     @property
     def runtime(self) -> Runtime: ...

@@ -6,12 +6,11 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
-from typing import Any
 
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.progress.console import complain
 
-SETTLED: dict[str, Any] = {
+SETTLED: dict[str, object] = {
     'jax_threefry_partitionable': True,
     'jax_random_seed_offset': 0,
     'jax_default_prng_impl': 'threefry2x32',
@@ -73,7 +72,7 @@ class _InAllThreads:
     """The settings for all threads, as long as one is within; the last one to leave gives back the caller's."""
 
     def __init__(self) -> None:
-        self.lock, self.within, self.before = threading.Lock(), 0, dict[str, Any]()
+        self.lock, self.within, self.before = threading.Lock(), 0, dict[str, object]()
 
     def __enter__(self) -> None:
         with self.lock:
@@ -99,7 +98,7 @@ def _differing() -> list[str]:
     return [name.upper() for name, value in SETTLED.items() if not _says(os.environ.get(name.upper()), value)]
 
 
-def _says(text: str | None, value: Any) -> bool:
+def _says(text: str | None, value: object) -> bool:
     if text is None:
         return True
     if isinstance(value, bool):
@@ -107,19 +106,19 @@ def _says(text: str | None, value: Any) -> bool:
     return text.strip().lower() == str(value)
 
 
-def _values() -> dict[str, Any]:
+def _values() -> dict[str, object]:
     """The settings as they are; a later jax may lack one."""
     import jax
 
     return {name: getattr(jax.config, name) for name in SETTLED if hasattr(jax.config, name)}
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     """A value as a variable of the environment has it, also where jax keeps a member of an enumeration."""
     return str(getattr(value, 'name', value)).lower()
 
 
-def _update(values: dict[str, Any]) -> None:
+def _update(values: dict[str, object]) -> None:
     import jax
 
     for name in values.keys() & _values().keys():

@@ -19,7 +19,7 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnContext, SpawnProcess
 from multiprocessing.reduction import ForkingPickler
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias, TypeVar
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.hosts import signals
@@ -33,6 +33,7 @@ QUIET = 'ignore:resource_tracker'
 WorkerTask: TypeAlias = Callable[..., Any]
 Prepare: TypeAlias = Callable[..., None]
 Check: TypeAlias = Callable[[], None]
+Answer = TypeVar('Answer')
 # Another release of these may give other bytes.
 DECISIVE_PACKAGES = ('bioptimus-jax', 'blingfire', 'numpy', 'py3langid', 'rensa', 'tokenizers')
 
@@ -254,7 +255,7 @@ class Cluster(Workers):
         begin = os.urandom(8), _Parcel((prepare, *arguments))
         self.prepared = self.client.scatter(begin, broadcast=True, hash=False)
 
-    def ask(self, function: Callable[[], Any]) -> dict[str, Any]:
+    def ask(self, function: Callable[[], Answer]) -> dict[str, Answer]:
         """What it gives in every worker, by their addresses."""
         return self.client.run(function)
 

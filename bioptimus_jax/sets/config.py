@@ -1,5 +1,6 @@
 """What of a configuration says which sets are read, and how."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol, Self
 
@@ -10,7 +11,7 @@ ENTITIES = 'entities'
 class ChoosesSets(Protocol):
     """The section `finetune`, as far as it is about sets."""
 
-    __dataclass_fields__: ClassVar[dict[str, Any]]
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 
     @property
     def folder(self) -> str: ...

@@ -9,13 +9,13 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import tokenizers
 from tokenizers import Regex, decoders, normalizers, pre_tokenizers, processors
 
 from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.storage.files import JsonObject
 from bioptimus_jax.tokenizer.config import Vocab
 from bioptimus_jax.tokenizer.spaced import ROLES, Spaced
 from bioptimus_jax.tokenizer.subwords import READY, Subwords
@@ -46,11 +46,11 @@ class Metaspace(Spaced):
     model: str
     """What `tokenizers` calls the type of the model."""
 
-    def holds(self, path: Path, described: Mapping[str, Any]) -> bool:
+    def holds(self, path: Path, described: JsonObject) -> bool:
         model = described.get('model') or {}
         return path.is_dir() and model.get('type') == self.model and self.spaces(described)
 
-    def spaces(self, described: Mapping[str, Any]) -> bool:
+    def spaces(self, described: JsonObject) -> bool:
         """Whether a tokenizer.json writes a space as ▁."""
         return SPACE in str([described.get(name) for name in ('normalizer', 'pre_tokenizer')])
 

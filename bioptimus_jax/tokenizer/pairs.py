@@ -5,12 +5,12 @@ import json
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 import tokenizers
 from tokenizers import AddedToken, models, trainers
 
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.storage.files import JsonObject
 from bioptimus_jax.tokenizer.config import Vocab
 from bioptimus_jax.tokenizer.rebuilt import rebuilt
 from bioptimus_jax.tokenizer.spaced import Spaced
@@ -119,7 +119,7 @@ class Pairs(Spaced):
         return self.of(like_pairs(source.tokenizer, source.roles, tokens, merges), source.roles, source.ends)
 
 
-def model_state(tokenizer: tokenizers.Tokenizer) -> dict[str, Any]:
+def model_state(tokenizer: tokenizers.Tokenizer) -> JsonObject:
     """The settings, the vocabulary and the merges of a tokenizer's model."""
     return json.loads(tokenizer.to_str())['model']
 

@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import tokenizers
 from tokenizers import AddedToken
 
+from bioptimus_jax.storage.files import JsonObject
 from bioptimus_jax.tokenizer.subwords import Roles
 
 
@@ -14,7 +14,7 @@ def rebuilt(
     like: tokenizers.Tokenizer,
     roles: Roles,
     tokens: Sequence[str],
-    model: Mapping[str, Any],
+    model: JsonObject,
     added: Iterable[AddedToken] = (),
 ) -> tokenizers.Tokenizer:
     """A tokenizer with the settings of another, these tokens in order of their ids, and these settings of the model.
@@ -35,7 +35,7 @@ def rebuilt(
     return tokenizers.Tokenizer.from_str(json.dumps(state))
 
 
-def _renumber(processor: dict[str, Any] | None, roles: Roles, ids: Mapping[str, int]) -> None:
+def _renumber(processor: JsonObject | None, roles: Roles, ids: Mapping[str, int]) -> None:
     """Write the ids of the special tokens into the state of a post-processor."""
     match processor:
         case {'type': 'Sequence', 'processors': parts}:

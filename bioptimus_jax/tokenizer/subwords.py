@@ -17,7 +17,7 @@ import numpy as np
 import tokenizers
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.storage.files import read_json
+from bioptimus_jax.storage.files import JsonObject, read_json
 from bioptimus_jax.tokenizer.config import TOKENIZERS, Vocab
 from bioptimus_jax.tokenizer.quoted import quotations, reader_of_texts
 
@@ -95,9 +95,9 @@ class Subwords(Vocabulary):
         special_V = np.array([token in (roles.pad, roles.cls, roles.sep, roles.mask) for token in tokens])
         begins_V = np.array([token in roles or kind.begins(token) for token in tokens])
         drawn = [i for i, token in enumerate(tokens) if token not in roles and token not in reserved]
-        by_role: dict[str, Any] = {role: ids[token] for role, token in roles._asdict().items()}
         arrays = begins_V, special_V, np.array(drawn, np.int32)
-        return cls(by_role.pop('mask'), *arrays, kind, tokenizer, tokens, **by_role, ends=ends or {})
+        pad, unknown, begin, end, mask = (ids[token] for token in roles)
+        return cls(mask, *arrays, kind, tokenizer, tokens, pad, unknown, begin, end, ends or {})
 
     @property
     def lowercase(self) -> bool:
@@ -217,7 +217,7 @@ class Kind(abc.ABC):
     """Whether the same token may begin a word here and go on with one there: rows then say where words begin."""
 
     @abc.abstractmethod
-    def holds(self, path: Path, described: Mapping[str, Any]) -> bool:
+    def holds(self, path: Path, described: JsonObject) -> bool:
         """Whether a file or folder holds a tokenizer of this kind; `described`: its tokenizer.json, {} without one."""
 
     @abc.abstractmethod
@@ -356,7 +356,7 @@ def load(path: Path) -> Subwords:
     )
 
 
-def with_type(described: dict[str, Any]) -> dict[str, Any]:
+def with_type(described: JsonObject) -> JsonObject:
     """The contents of a tokenizer.json with the type of its model, which old libraries left out.
 
     Merges tell pairs, a longest word tells WordPiece, as the library reads such a file itself.

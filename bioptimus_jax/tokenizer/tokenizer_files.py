@@ -13,7 +13,7 @@ import tokenizers
 from tokenizers import AddedToken
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.storage.files import atomic, read_json, write_json
+from bioptimus_jax.storage.files import JsonObject, atomic, read_json, write_json
 from bioptimus_jax.tokenizer.subwords import LEGACY_FILES, READY, SETTINGS, Roles, Subwords, with_type
 
 NAMES_OF_ROLES = dict(
@@ -40,7 +40,7 @@ def named_roles(roles: Roles) -> dict[str, str]:
     return {NAMES_OF_ROLES[role]: token for role, token in roles._asdict().items()}
 
 
-def write_settings(folder: Path, tokenizer: tokenizers.Tokenizer, settings: dict[str, Any]) -> None:
+def write_settings(folder: Path, tokenizer: tokenizers.Tokenizer, settings: JsonObject) -> None:
     """Write tokenizer.json, and tokenizer_config.json, which says how transformers is to read it."""
     with atomic(folder / READY) as file:
         file.write(tokenizer.to_str(pretty=True))
@@ -63,7 +63,7 @@ def special_tokens(subwords: Subwords) -> list[str]:
     return [token.content for _, token in added if token.special and token.content not in subwords.roles]
 
 
-def extra_tokens(subwords: Subwords) -> dict[str, Any]:
+def extra_tokens(subwords: Subwords) -> JsonObject:
     """The special tokens without a role, as tokenizer_config.json names or lists them; empty for none."""
     extra = [token for token in special_tokens(subwords) if token not in subwords.ends.values()]
     return {**subwords.ends, **({EXTRA[0]: extra} if extra else {})}
@@ -99,7 +99,7 @@ def read_ready(folder: Path) -> tokenizers.Tokenizer:
     return tokenizer
 
 
-def unsaid_type(folder: Path) -> dict[str, Any]:
+def unsaid_type(folder: Path) -> JsonObject:
     """The tokenizer.json of a folder with the type of its model where that is null, which no library reads; else {}."""
     described = read_json(folder / READY)
     model = described.get('model') if isinstance(described, dict) else None
@@ -107,7 +107,7 @@ def unsaid_type(folder: Path) -> dict[str, Any]:
     return with_type(described) if unsaid and described else {}
 
 
-def plain_steps(step: dict[str, Any] | None) -> list[dict[str, Any]]:
+def plain_steps(step: JsonObject | None) -> list[JsonObject]:
     """The steps of a normalizer or a pre-tokenizer, whether or not sequences are around them."""
     if step is None:
         return []
@@ -201,7 +201,7 @@ def _check_ids(tokenizer: tokenizers.Tokenizer, said: Mapping[str, int], where: 
             )
 
 
-def _special(said: dict[str, Any]) -> list[Any]:
+def _special(said: JsonObject) -> list[Any]:
     """Special tokens that are named, then those that are listed."""
     listed = [said[key] for key in EXTRA if said.get(key)]
     more = [t for each in listed for t in (each.values() if isinstance(each, dict) else each)]
@@ -227,13 +227,13 @@ def _number(value: Any, file: Path) -> int:
         ) from error
 
 
-def _mapping(value: Any, file: Path) -> dict[str, Any]:
+def _mapping(value: Any, file: Path) -> JsonObject:
     if not isinstance(value, dict):
         raise InputError(f'{file}: {str(value)[:40]!r} is where an object is expected; fetch it again')
     return value
 
 
-def _object(file: Path) -> dict[str, Any]:
+def _object(file: Path) -> JsonObject:
     """The object in a JSON file; an empty one where there is no file."""
     value = read_json(file)
     return {} if value is None else _mapping(value, file)

@@ -9,9 +9,9 @@ import dataclasses
 import itertools
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow
@@ -53,7 +53,18 @@ OCCURRENCES = pyarrow.schema(
     ]
 )
 
-_state: dict[str, Any] = {}
+Columns: TypeAlias = Mapping[str, Iterable[Any]]
+
+
+class _Prepared:
+    """What every task of this process needs, set by `prepare_search`."""
+
+    documents: DocumentSource
+    finder: TokenFinder
+    token_hashes: np.ndarray
+
+
+_prepared = _Prepared()
 
 
 class Located(NamedTuple):
@@ -220,21 +231,21 @@ def _locate_all(console: Console, pool: Workers, sample: Candidates, longest: in
 
 def prepare_search(documents: DocumentSource, vocab_folder: Path, tokens: list[str], seed: int) -> None:
     """What `search_block` needs in a process, made once."""
-    finder = TokenFinder(load(vocab_folder), tokens)
-    _state.update(documents=documents, finder=finder, token_hashes=hash_texts(tokens, seed))
+    _prepared.documents, _prepared.finder = documents, TokenFinder(load(vocab_folder), tokens)
+    _prepared.token_hashes = hash_texts(tokens, seed)
 
 
 def search_block(start: int, stop: int, k: int, limits: np.ndarray | None) -> tuple[Candidates, int]:
     """The bottom-k of one block, without what the sample so far rules out; and its number of sentences."""
-    documents = _state['documents'].read(start, stop)
+    documents = _prepared.documents.read(start, stop)
     split = [split_sentences(document.text) for document in documents]
     lengths = np.fromiter(map(len, split), np.int64, len(split))
     sentences = [sentence for part in split for sentence in part]
     owner = np.repeat(np.arange(len(split)), lengths)
     within = ranks(owner)
     keys = np.array([document_key(document.id) for document in documents], np.uint64)
-    sentence, token, _ = _state['finder'].find(sentences)
-    priority = priorities(_state['token_hashes'][token], keys[owner[sentence]], within[sentence])
+    sentence, token, _ = _prepared.finder.find(sentences)
+    priority = priorities(_prepared.token_hashes[token], keys[owner[sentence]], within[sentence])
     if limits is not None:
         kept = priority <= limits[token]
         sentence, token, priority = sentence[kept], token[kept], priority[kept]
@@ -248,7 +259,7 @@ def search_block(start: int, stop: int, k: int, limits: np.ndarray | None) -> tu
 
 def _locate(sample: Candidates, longest: int) -> list[Located]:
     """What `_locate_all` gives for candidates of one block, in order of documents."""
-    source: DocumentSource = _state['documents']
+    source = _prepared.documents
     first, stop = int(sample.document[0]), int(sample.document[-1]) + 1
     documents = source.read(first, stop)
     split = {i: split_sentences(documents[i - first].text) for i in np.unique(sample.document).tolist()}
@@ -256,7 +267,7 @@ def _locate(sample: Candidates, longest: int) -> list[Located]:
     different = {place: i for i, place in enumerate(dict.fromkeys(places))}
     sentences = [split[document][number] for document, number in different]
     index = np.array([different[place] for place in places], np.int64)
-    start_I, end_I = _state['finder'].locate(sentences, index, sample.token.astype(np.int64))
+    start_I, end_I = _prepared.finder.locate(sentences, index, sample.token.astype(np.int64))
     rows = []
     for i, (document, number) in enumerate(places):
         if start_I[i] >= 0:
@@ -272,7 +283,7 @@ def _write_tables(folder: Path, tokens: list[str], rows: list[Located]) -> None:
     _write(folder / 'occurrences.parquet', occurrences, OCCURRENCES)
 
 
-def _tables(tokens: list[str], rows: list[Located]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _tables(tokens: list[str], rows: list[Located]) -> tuple[Columns, Columns]:
     """Sentences by (document id, number), occurrences by (token, rank): the order of work is gone.
 
     The first of equal sentences stands for all: each is encoded once, whatever tokens it serves.
@@ -281,14 +292,14 @@ def _tables(tokens: list[str], rows: list[Located]) -> tuple[dict[str, Any], dic
     for document, number, text in sorted({(row.document, row.number, row.text) for row in rows}):
         place_of.setdefault(text, (document, number))
     number_of = {text: i for i, text in enumerate(place_of)}
-    by_sentence = {
+    by_sentence: Columns = {
         'sentence': range(len(place_of)),
         'document': [document for document, _ in place_of.values()],
         'number': [number for _, number in place_of.values()],
         'text': place_of,
     }
     rows = sorted(rows)
-    by_occurrence = {
+    by_occurrence: Columns = {
         'token': [tokens[row.token] for row in rows],
         'sentence': [number_of[row.text] for row in rows],
         'start': [row.start for row in rows],
@@ -298,7 +309,7 @@ def _tables(tokens: list[str], rows: list[Located]) -> tuple[dict[str, Any], dic
     return by_sentence, by_occurrence
 
 
-def _write(path: Path, columns: dict[str, Any], schema: pyarrow.Schema) -> None:
+def _write(path: Path, columns: Columns, schema: pyarrow.Schema) -> None:
     table = pyarrow.table({name: list(values) for name, values in columns.items()}, schema=schema)
     with atomic(path, 'wb') as file:
         pyarrow.parquet.write_table(table, file, compression='zstd')

@@ -9,7 +9,6 @@ import functools
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -26,7 +25,18 @@ from bioptimus_jax.vocab.config import HasVocab
 
 BLOCK = 8192  # documents
 
-_state: dict[str, Any] = {}
+
+class _Prepared:
+    """What every task of this process needs, set by `_prepare`."""
+
+    documents: DocumentSource
+    share: float
+    seed: int
+    count: Callable[[Iterable[str]], Counter[str]]
+    general: Corpus
+
+
+_prepared = _Prepared()
 
 
 def general_files(experiment: HasVocab) -> list[Path]:
@@ -86,18 +96,19 @@ def _added(progress: Progress, sizes: Iterable[int], parts: Iterable[Counter[str
 
 
 def _prepare(documents: DocumentSource, share: float, seed: int, count: Callable, general: Corpus) -> None:
-    _state.update(documents=documents, share=share, seed=seed, count=count, general=general)
+    _prepared.documents, _prepared.share, _prepared.seed = documents, share, seed
+    _prepared.count, _prepared.general = count, general
 
 
 def _count_block(start: int, stop: int) -> Counter[str]:
-    documents, share, seed = _state['documents'], _state['share'], _state['seed']
+    documents, share, seed = _prepared.documents, _prepared.share, _prepared.seed
     chosen = (d.text for d in documents.read(start, stop) if is_counted(d.id, share, seed))
-    return _state['count'](chosen)
+    return _prepared.count(chosen)
 
 
 def _identities(path: Path) -> Identities:
-    return identities_in(path, '', _state['general'])
+    return identities_in(path, '', _prepared.general)
 
 
 def _count_file(path: Path, stands: np.ndarray) -> Counter[str]:
-    return _state['count'](document.text for document in documents_in(path, '', _state['general'], stands))
+    return _prepared.count(document.text for document in documents_in(path, '', _prepared.general, stands))

@@ -24,8 +24,10 @@ from bioptimus_jax.hosts.remote.contents import (
     Files,
     Index,
     LocalFiles,
+    MirroredFile,
     parse_index,
     plain,
+    plain_files,
     records_last,
     same_stage,
 )
@@ -182,7 +184,7 @@ class Mirror:
             self._check_stop()
 
         self.store.download(
-            ((e.get('at', name), self.folder / name, e['bytes'], e['sha256']) for name, e in entries), advance
+            ((e.at or name, self.folder / name, e.bytes, e.sha256) for name, e in entries), advance
         )
         self.absent.difference_update(ordered)
 
@@ -222,16 +224,16 @@ class Mirror:
             here = self.local.scan()
             known = self.index.files
             kept = {name for name in self.absent if same_stage(name, here, self.index)}
-            files = {**{name: plain(known[name]) for name in kept}, **here}
-            if files == {name: plain(entry) for name, entry in known.items()}:
+            files = {**plain_files({name: known[name] for name in kept}), **here}
+            if files == plain_files(known):
                 return
             changed = {name for name in here if name in known and plain(known[name]) != here[name]}
-            targets = {name: f'{BESIDE}/{here[name]["sha256"]}' if name in changed else name for name in here}
+            targets = {name: f'{BESIDE}/{here[name].sha256}' if name in changed else name for name in here}
             sent = records_last(name for name in here if name not in known or name in changed)
             self._lease.require()
             # In the index before they are sent: whoever comes after a kill knows what to delete.
             pending = {*self.index.pending, *(targets[name] for name in sent)}
-            self._write(dataclasses.replace(self.index, pending=sorted(pending)))
+            self._write(dataclasses.replace(self.index, pending=tuple(sorted(pending))))
             try:
                 self._send(sent, here, targets)
             except InputError:
@@ -242,7 +244,7 @@ class Mirror:
             if any(self.local.entry(name) != here[name] for name in sent):
                 continue
             for name in changed:
-                files[name] = {**files[name], 'at': targets[name]}
+                files[name] = dataclasses.replace(files[name], at=targets[name])
             self._commit(files, sorted(pending | (known.keys() - files.keys())))
             self.absent = kept
             self._settle()
@@ -254,15 +256,15 @@ class Mirror:
         for records in (False, True):  # whoever looks into the bucket sees a manifest only behind its files
             self.store.upload(
                 (
-                    (self.folder / n, targets[n], here[n]['bytes'])
+                    (self.folder / n, targets[n], here[n].bytes)
                     for n in sent
                     if n.endswith(RECORDS) is records
                 ),
                 lambda size: progress.update(size / 1e6),
             )
 
-    def _progress(self, what: str, entries: Sequence[dict[str, Any]]) -> Progress:
-        megabytes = sum(entry['bytes'] for entry in entries) / 1e6
+    def _progress(self, what: str, entries: Sequence[MirroredFile]) -> Progress:
+        megabytes = sum(entry.bytes for entry in entries) / 1e6
         return Progress(f'{what} {self.store.url}', megabytes, 'MB', self.quiet or megabytes < 10)
 
     def _commit(self, files: Files, pending: list[str]) -> None:
@@ -271,26 +273,26 @@ class Mirror:
         record = {'url': self.store.url, 'revisions': [old, new]}
         # Both revisions, as a kill may come before or after the index is written: each of them is this folder's own.
         write_json(self.folder / RECORD, record)
-        self._write(Index(new, files, pending))
+        self._write(Index(new, files, tuple(pending)))
         write_json(self.folder / RECORD, {**record, 'revisions': [new]})
 
     def _settle(self) -> None:
         """Give changed objects their names, and delete what nothing refers to any more."""
-        moved = {name: entry['at'] for name, entry in self.index.files.items() if 'at' in entry}
+        moved = {name: entry.at for name, entry in self.index.files.items() if entry.at}
         if not moved and not self.index.pending:
             return
         for name in records_last(moved):
             self.store.copy(moved[name], name)
-        files = {name: plain(entry) for name, entry in self.index.files.items()}
+        files = plain_files(self.index.files)
         unused = sorted({*self.index.pending, *moved.values()} - files.keys())
         # Before anything is deleted: the index must not name an object that is gone.
         if moved:
-            self._write(Index(self.index.revision, files, unused))
+            self._write(Index(self.index.revision, files, tuple(unused)))
         # Records of stages first: a kill in between leaves no record without its files.
         self.store.remove(records_last(unused)[::-1])
         if unused or self.index.pending:
             self._write(Index(self.index.revision, files))
 
     def _write(self, index: Index) -> None:
-        self.store.write(INDEX, json.dumps(dataclasses.asdict(index), sort_keys=True).encode())
+        self.store.write(INDEX, json.dumps(index.json(), sort_keys=True).encode())
         self.index = index

@@ -9,13 +9,12 @@ import functools
 import json
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
 
 import tokenizers
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, processors
 
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.storage.files import atomic, read_json, write_json
+from bioptimus_jax.storage.files import JsonObject, atomic, read_json, write_json
 from bioptimus_jax.tokenizer.config import Vocab
 from bioptimus_jax.tokenizer.pairs import LEFT_OUT, Pairs, like_pairs, model_state
 from bioptimus_jax.tokenizer.spaced import ROLES
@@ -56,7 +55,7 @@ class ByteLevel(Pairs):
     space = 'Ġ'
     refused = (*LEFT_OUT, 'byte_fallback')
 
-    def holds(self, path: Path, described: Mapping[str, Any]) -> bool:
+    def holds(self, path: Path, described: JsonObject) -> bool:
         if path.is_dir() and (path / READY).is_file():
             model = described.get('model') or {}
             return model.get('type') == 'BPE' and '"ByteLevel"' in json.dumps(described.get('pre_tokenizer'))
@@ -107,7 +106,7 @@ class ByteLevel(Pairs):
         prefixed = bool((state['pre_tokenizer'] or {}).get('add_prefix_space'))
         added = tokenizer.get_added_tokens_decoder().values()
         own = json.loads(like_pairs(_roberta(prefixed), roles, subwords.tokens, merges, list(added)).to_str())
-        settings: dict[str, Any] = {'tokenizer_class': 'PreTrainedTokenizerFast'}
+        settings: JsonObject = {'tokenizer_class': 'PreTrainedTokenizerFast'}
         if own == state:
             ends = {'bos_token': roles.cls, 'eos_token': roles.sep}
             settings = {'tokenizer_class': 'RobertaTokenizer', 'add_prefix_space': prefixed, **ends}

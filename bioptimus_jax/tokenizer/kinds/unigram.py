@@ -6,12 +6,12 @@ import json
 import tempfile
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 import sentencepiece
 import tokenizers
 from tokenizers import models
 
+from bioptimus_jax.storage.files import JsonObject
 from bioptimus_jax.tokenizer import spm
 from bioptimus_jax.tokenizer.config import Vocab
 from bioptimus_jax.tokenizer.metaspace import SPACE, Metaspace
@@ -37,7 +37,7 @@ class Unigram(Metaspace):
     model = 'Unigram'
     read_from = spm.FILES
 
-    def holds(self, path: Path, described: Mapping[str, Any]) -> bool:
+    def holds(self, path: Path, described: JsonObject) -> bool:
         return spm.file_of(path) is not None or super().holds(path, described)
 
     def load(self, path: Path) -> Subwords:
@@ -48,7 +48,7 @@ class Unigram(Metaspace):
         add_listed(tokenizer, listed_tokens(path, roles), path)
         return self.kept(tokenizer, path, roles)
 
-    def spaces(self, described: Mapping[str, Any]) -> bool:
+    def spaces(self, described: JsonObject) -> bool:
         return True  # there is no other way with this model
 
     def empty(self) -> tokenizers.Tokenizer:
@@ -142,7 +142,7 @@ def like_scored(
     like: tokenizers.Tokenizer, roles: Roles, scores: Mapping[str, float]
 ) -> tokenizers.Tokenizer:
     """A tokenizer with the settings of another, and these tokens with their scores in order of the ids."""
-    model: dict[str, Any] = {'vocab': [[token, score] for token, score in scores.items()]}
+    model: JsonObject = {'vocab': [[token, score] for token, score in scores.items()]}
     model['unk_id'] = list(scores).index(roles.unknown)
     return rebuilt(like, roles, list(scores), model)
 

@@ -13,7 +13,7 @@ import tokenizers
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.storage.files import atomic, refuse_pointer
+from bioptimus_jax.storage.files import JsonObject, atomic, refuse_pointer
 from bioptimus_jax.tokenizer.config import Vocab
 from bioptimus_jax.tokenizer.probes import PROBES
 from bioptimus_jax.tokenizer.subwords import READY, SETTINGS, Kind, Roles, Subwords
@@ -49,7 +49,7 @@ class WordPiece(Kind):
 
     files = (VOCABULARY,)
 
-    def holds(self, path: Path, described: Mapping[str, Any]) -> bool:
+    def holds(self, path: Path, described: JsonObject) -> bool:
         if path.is_dir() and (path / READY).is_file():
             model = described.get('model')
             return isinstance(model, dict) and model.get('type') == TYPE
@@ -125,7 +125,7 @@ class WordPiece(Kind):
         doubled = _is_doubled(tokenizer)
         if own and isinstance(tokenizer.pre_tokenizer, pre_tokenizers.BertPreTokenizer) and not doubled:
             switches = ('do_lower_case', 'tokenize_chinese_chars', 'strip_accents')
-            settings: dict[str, Any] = {'tokenizer_class': 'BertTokenizer'}
+            settings: JsonObject = {'tokenizer_class': 'BertTokenizer'}
             settings |= {key: getattr(normal, SWITCHES[key]) for key in switches}
         else:
             settings = {'tokenizer_class': 'PreTrainedTokenizerFast'}
@@ -330,7 +330,7 @@ def train_from_counts(counts: Mapping[str, int], settings: Vocab) -> list[str]:
     return first + merged
 
 
-def other_words(tokenizer: tokenizers.Tokenizer, settings: Mapping[str, Any]) -> bool:
+def other_words(tokenizer: tokenizers.Tokenizer, settings: Mapping[str, bool | None]) -> bool:
     """Whether BERT's normaliser with those settings, the tokenizer's where they say nothing, has other words."""
     normalizer = tokenizer.normalizer
     if not isinstance(normalizer, normalizers.BertNormalizer):
