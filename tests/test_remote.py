@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from toy_buckets import assert_whole, content_of, free_port
+from toy_stages import NOTHING_COUNTED
 
 from bioptimus_jax.cli.main import BAD_INPUT, USAGE, main
 from bioptimus_jax.config.fields import walk
@@ -48,7 +49,7 @@ def stage_of(files):
         for name, text in files.items():
             with atomic(folder / name) as file:
                 file.write(text)
-        return {}
+        return NOTHING_COUNTED
 
     calls = []
     return Stage('corpus', 'texts', '', '', ('corpus',), lambda run: (), build), calls
@@ -502,7 +503,7 @@ def test_a_run_and_its_inputs_on_s3(s3, tmp_path):
     def copied(run, folder):
         (folder / 'large').write_bytes(bytes(range(256)) * 50_000)  # of several parts
         (folder / 'text').write_text(Path(run.config.corpus.inputs[0]).read_text())
-        return {}
+        return NOTHING_COUNTED
 
     stage = Stage(
         *('corpus', '', '', '', ('corpus',), lambda run: (), copied),

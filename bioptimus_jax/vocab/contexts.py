@@ -9,7 +9,7 @@ import dataclasses
 import itertools
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -53,7 +53,7 @@ OCCURRENCES = pyarrow.schema(
     ]
 )
 
-Columns: TypeAlias = Mapping[str, Iterable[Any]]
+Columns: TypeAlias = dict[str, list[Any]]
 
 
 class _Prepared:
@@ -181,7 +181,7 @@ def sample_contexts(
         rows = _locate_all(console, pool, search.candidates, experiment.contexts.max_characters)
     sentences, occurrences = _tables(tokens, rows)
     columns = {name: np.array(occurrences[name], np.int64) for name in ('sentence', 'start', 'end', 'rank')}
-    return TokenContexts(list(sentences['text']), occurrences['token'], **columns)
+    return TokenContexts(sentences['text'], occurrences['token'], **columns)
 
 
 def _scan_all(
@@ -293,10 +293,10 @@ def _tables(tokens: list[str], rows: list[Located]) -> tuple[Columns, Columns]:
         place_of.setdefault(text, (document, number))
     number_of = {text: i for i, text in enumerate(place_of)}
     by_sentence: Columns = {
-        'sentence': range(len(place_of)),
+        'sentence': list(range(len(place_of))),
         'document': [document for document, _ in place_of.values()],
         'number': [number for _, number in place_of.values()],
-        'text': place_of,
+        'text': list(place_of),
     }
     rows = sorted(rows)
     by_occurrence: Columns = {
@@ -310,6 +310,6 @@ def _tables(tokens: list[str], rows: list[Located]) -> tuple[Columns, Columns]:
 
 
 def _write(path: Path, columns: Columns, schema: pyarrow.Schema) -> None:
-    table = pyarrow.table({name: list(values) for name, values in columns.items()}, schema=schema)
+    table = pyarrow.table(columns, schema=schema)
     with atomic(path, 'wb') as file:
         pyarrow.parquet.write_table(table, file, compression='zstd')
