@@ -236,9 +236,8 @@ def test_a_set_describes_itself_and_what_is_wrong_with_that_is_one_line(tmp_path
     assert [text.answers for text in dataset.train[:3]] == [(), ('a',), ('a', 'b')]
     assert [text.document for text in dataset.train[:4]] == [0, 0, 1, 1]
     assert (dataset.labels, list(learned.metrics)) == (('a', 'b'), ['default', 'macro_f1', 'example_f1'])
-    again = task_of(
-        ModelOnSet(model='a', dataset='topics', setting='', **json.loads(json.dumps(chosen.kind)))
-    )
+    kept = ModelOnSet(model='a', dataset='topics', task=chosen.task, set=chosen.described, setting='')
+    again = task_of(ModelOnSet.read(json.loads(json.dumps(kept.json())), 'here'))
     assert again == learned
     assert [again.metrics[name] for name in again.metrics] == [
         learned.metrics[name] for name in learned.metrics

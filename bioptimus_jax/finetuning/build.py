@@ -369,7 +369,8 @@ def _cells(
             for f in corpora.split_files(one.folder, split)
         ]
         + [
-            *filter(None, (one.reading, corpora.rule_of_words(one.folder), *one.kind.values())),
+            *filter(None, (one.reading, corpora.rule_of_words(one.folder), one.recorded_task)),
+            *([one.described.json()] if one.described else []),
             *one.columns.asked,
         ]
         for one in corpora.chosen_sets(settings)

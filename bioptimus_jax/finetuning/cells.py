@@ -183,7 +183,14 @@ def _keep_model(cell: Cell, task: Task, tokenizer: Any, head: Any, reads: Reads)
 
 def place(cell: Cell) -> ModelOnSet:
     """What the seeds of a model, set and setting have in common."""
-    return ModelOnSet(model=cell.model, dataset=cell.dataset.name, **cell.dataset.kind, setting=cell.setting)
+    chosen = cell.dataset
+    return ModelOnSet(
+        model=cell.model,
+        dataset=chosen.name,
+        task=chosen.recorded_task,
+        set=chosen.described,
+        setting=cell.setting,
+    )
 
 
 def finished_cell(cell: Cell) -> FineTuning | None:

@@ -129,7 +129,8 @@ class ScoredPredictions:
         record = OutsideCell(
             model=name,
             dataset=chosen.name,
-            **chosen.kind,
+            task=chosen.recorded_task,
+            set=chosen.described,
             setting=STANDARD,
             seed=seed or 0,
             seedless=seed is None,

@@ -17,7 +17,7 @@ from bioptimus_jax.finetuning.kept import Reads
 from bioptimus_jax.finetuning.outside import Submission
 from bioptimus_jax.finetuning.predictions import Predicted, Seeds
 from bioptimus_jax.records.finetune import Details, FineTuning, ModelOnSet, ScoredCell, Scores
-from bioptimus_jax.records.sets import LabelsOfSet, LintedSet
+from bioptimus_jax.records.sets import LabelsOfSet, LintedSet, SetDescription
 from bioptimus_jax.records.statistics import MentionSlices
 from bioptimus_jax.scoring.metrics import Metric
 from bioptimus_jax.sets.corpora import NamedSet
@@ -272,10 +272,10 @@ class Task(abc.ABC):
         """Answers to the test items that were predicted elsewhere, and what is odd about them. Raises InputError."""
         raise InputError(f'{asked.file}: this task reads no predictions that were made elsewhere')
 
-    def of(self, dataset: str, said: Mapping[str, Any] | None = None) -> 'Task':
+    def of(self, dataset: str, said: SetDescription | None = None) -> 'Task':
         """This task as the set of that name is measured; itself where all sets are measured alike.
 
-        `said`: how the set's own set.json describes it, as records hold it.
+        `said`: how the set is described, where it is no public one.
         """
         return self
 
@@ -296,7 +296,7 @@ def of_setting(settings: Finetune) -> str:
 
 def task_for(chosen: NamedSet) -> Task:
     """What is learned from a set, as it is measured."""
-    return TASKS.load(chosen.task).of(chosen.name, chosen.kind.get('set'))
+    return TASKS.load(chosen.task).of(chosen.name, chosen.described)
 
 
 def task_of(record: ModelOnSet) -> Task:

@@ -4,7 +4,10 @@ import dataclasses
 from collections.abc import Collection, Mapping
 from typing import Any, ClassVar, Self
 
+from bioptimus_jax.records.manifests import ConfigValues
 from bioptimus_jax.records.record import Record, left_out, others
+from bioptimus_jax.records.sets import SetDescription
+from bioptimus_jax.storage.files import JsonObject
 
 BASELINES = ('majority', 'prior', 'bm25')
 """Keys of the scores of answers that read nothing, and of one that compares words."""
@@ -16,13 +19,13 @@ Scores = Mapping[str, Mapping[str, float]]
 class ModelOnSet(Record):
     """A model that is fine-tuned on a set under a setting.
 
-    `task`: the kind of fine-tuning, left out of entities. `set`: what the set's own set.json says of it.
+    `task`: the kind of fine-tuning, left out of entities. `set`: how it is described, where it is no public one.
     """
 
     model: str
     dataset: str
     task: str | None = left_out()
-    set: Mapping[str, Any] | None = left_out()
+    set: SetDescription | None = left_out()
     setting: str
 
 
@@ -51,7 +54,7 @@ class Details(Record):
     prior: float | None = left_out()
     bm25: float | None = left_out()
     applied: Scores | None = left_out()
-    own: Mapping[str, Any] = others()
+    own: JsonObject = others()
 
     @property
     def baselines(self) -> dict[str, float]:
@@ -86,7 +89,7 @@ class CellSettings(Record):
     `by_rule`: the keys that the `rule` of this version gave a number, for a model of `width` units.
     """
 
-    values: Mapping[str, Any]
+    values: ConfigValues
     width: int
     by_rule: tuple[str, ...] = ()
     rule: int | None = left_out()

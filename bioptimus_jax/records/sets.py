@@ -1,9 +1,32 @@
-"""What is known of sets of entities before anything is trained on them: lint.json and labels.json of stage finetune."""
+"""What is known of sets before anything is trained on them: set.json; lint.json and labels.json of stage finetune."""
 
 import dataclasses
 from collections.abc import Mapping
 
 from bioptimus_jax.records.record import Record, left_out
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SetDescription(Record):
+    """A set of texts as its set.json describes it: what its columns, numbered from 0, hold, and how it is measured.
+
+    `keys`: names of the columns, where the files have any. `document`: what of a name says which document a text is
+    from. `several`: a text may have several labels. `uncounted`: labels that no measure counts. `found`: no file says
+    this, its records do.
+    """
+
+    answer: int
+    document: str | None = left_out()
+    found: bool | None = left_out()
+    header: bool | None = left_out()
+    keys: tuple[str, ...] | None = left_out()
+    labels: tuple[str, ...] | None = left_out()
+    measures: tuple[str, ...] | None = left_out()
+    name: int | None = left_out()
+    several: bool | None = left_out()
+    task: str
+    texts: tuple[int, ...]
+    uncounted: tuple[str, ...] | None = left_out()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

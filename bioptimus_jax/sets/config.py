@@ -4,6 +4,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol, Self
 
+from bioptimus_jax.records.manifests import ConfigValues
+
 ENTITIES = 'entities'
 """The task of sets of mentions, which a set has unless its record or the configuration names another."""
 
@@ -29,7 +31,7 @@ class ChoosesSets(Protocol):
     def tag_column(self) -> str: ...
 
     @property
-    def of_set(self) -> Mapping[str, Mapping[str, Any]]: ...
+    def of_set(self) -> Mapping[str, ConfigValues]: ...
 
     def on(self, dataset: str) -> Self:
         """The section as it is for a set."""

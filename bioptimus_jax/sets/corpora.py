@@ -13,15 +13,15 @@ NAME-typed, NAME-merged. Sets for retrieval have another layout (beir.py).
 
 import dataclasses
 import itertools
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from bioptimus_jax.config.fields import meant
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.progress.console import numbered, shortened
+from bioptimus_jax.records.sets import SetDescription
 from bioptimus_jax.sets import beir, blurb, described, labelled, published, texts
 from bioptimus_jax.sets.advice import no_set_in, no_split, rebuilt
 from bioptimus_jax.sets.columns import first_lines, read_columns
@@ -131,7 +131,7 @@ class NamedSet:
     """A set under the name of its scores: where its files are, and what is learned from it.
 
     `reading`: MERGED where all of its types are read as one. `columns`: those of its files that are read. `described`:
-    what its set.json says, as JSON.
+    how its set.json, or the form of its records, describes it.
     """
 
     name: str
@@ -139,18 +139,17 @@ class NamedSet:
     reading: str = ''
     task: str = ENTITIES
     columns: Columns = FOUND
-    described: str = ''
+    described: SetDescription | None = None
 
     @property
-    def kind(self) -> dict[str, Any]:
-        """What records say of its task: nothing of the first one there was; and how its set.json describes it."""
-        of_task = {} if self.task == ENTITIES else {'task': self.task}
-        return of_task | ({'set': json.loads(self.described)} if self.described else {})
+    def recorded_task(self) -> str | None:
+        """What records say of its task: nothing of the first one there was."""
+        return None if self.task == ENTITIES else self.task
 
     @property
     def texts(self) -> texts.Published | None:
         """The record of a set of texts, a public one or one that is described beside its files."""
-        return known_texts(self.name, json.loads(self.described) if self.described else None)
+        return known_texts(self.name, self.described)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -205,12 +204,12 @@ def set_at(folder: Path, task: str = ENTITIES, columns: Columns = FOUND) -> Name
         return split_source(folder, split if is_dataset(folder) else 'test')[1]
 
     if not known and (said := described.described(folder, file_of)):
-        return NamedSet(name, folder, '', said['task'], columns, json.dumps(said, sort_keys=True))
+        return NamedSet(name, folder, '', said.task, columns, said)
     merged_types = MERGED * getattr(known, 'merged', False)
     return NamedSet(name, folder, merged_types, known.task if known else task, columns)
 
 
-def known_texts(name: str, said: Mapping[str, Any] | None) -> texts.Published | None:
+def known_texts(name: str, said: SetDescription | None) -> texts.Published | None:
     """The record of a set of texts: of its description, where records hold one, else the public one of that name."""
     return described.published(name, said) if said else published.texts_of(name)
 

@@ -4,6 +4,7 @@ What is described is turned into the record that public sets have, so that all e
 of a set give texts several labels, or none, there is such a description without a file.
 """
 
+import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -12,15 +13,17 @@ from typing import Any
 from bioptimus_jax.config.fields import meant
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.progress.console import shortened
+from bioptimus_jax.records.sets import SetDescription
 from bioptimus_jax.sets import own
 from bioptimus_jax.sets.foreign.forms import form_at, form_of_name, read_items
 from bioptimus_jax.sets.foreign.items import Keys
 from bioptimus_jax.sets.labelled import own_rows
 from bioptimus_jax.sets.sentences import SPLITS, text_of
 from bioptimus_jax.sets.texts import CLASSES, DESCRIBED, FOUND, SIMILARITY, Layout, Published, in_order
+from bioptimus_jax.storage.files import JsonObject
 
 FILE = DESCRIBED
-KEYS: Mapping[str, Any] = {
+KEYS: Mapping[str, type | tuple[type, ...]] = {
     'task': str,
     'texts': list,
     'answer': (str, int),
@@ -32,12 +35,12 @@ KEYS: Mapping[str, Any] = {
     'measures': list,
     'several': bool,
 }
-USUAL = {CLASSES: ['accuracy'], SIMILARITY: ['pearson', 'spearman']}
+USUAL = {CLASSES: ('accuracy',), SIMILARITY: ('pearson', 'spearman')}
 """The measures of a set that names none."""
 SEPARATOR = ','
 """What stands between several labels of a text."""
 ZERO_OR_ONE = {'0', '1', '0.0', '1.0', 'False', 'True'}
-OF_SEVERAL = ['micro_f1', 'macro_f1', 'example_f1']
+OF_SEVERAL = ('micro_f1', 'macro_f1', 'example_f1')
 """The measures of a set whose texts are found to have several labels."""
 
 
@@ -47,7 +50,7 @@ def file_in(folder: Path) -> Path | None:
     return file if file.is_file() else None
 
 
-def described(folder: Path, split: Callable[[str], Path]) -> dict[str, Any] | None:
+def described(folder: Path, split: Callable[[str], Path]) -> SetDescription | None:
     """The description of the set in a folder, as records keep it; None where there is none.
 
     Columns that it names are numbers from 0, and labels that it does not name are those of train. `split`: name -> its
@@ -71,14 +74,15 @@ def described(folder: Path, split: Callable[[str], Path]) -> dict[str, Any] | No
         if key in values:
             values[key] = _place(file, key, values[key], places)
     values['texts'] = [_place(file, 'texts', column, places) for column in values['texts']]
-    if values['task'] == CLASSES and 'labels' not in values:
-        values['labels'] = _labels(values, split('train'))
-    if wrong := set(values.get('uncounted', ())).difference(values.get('labels', ())):
+    said = SetDescription.read(values, str(file), 'correct it')
+    if said.task == CLASSES and said.labels is None:
+        said = dataclasses.replace(said, labels=tuple(_labels(said, split('train'))))
+    if wrong := {*(said.uncounted or ())}.difference(said.labels or ()):
         raise InputError(f'{file}: uncounted: {sorted(wrong)[0]!r:.60} is not among labels')
-    return values
+    return said
 
 
-def _of_several(split: Callable[[str], Path]) -> dict[str, Any] | None:
+def _of_several(split: Callable[[str], Path]) -> SetDescription | None:
     """The description of a set whose records have lists of labels, some with several or none; None for other sets."""
     try:
         train = split('train')
@@ -99,43 +103,41 @@ def _of_several(split: Callable[[str], Path]) -> dict[str, Any] | None:
             f'{train}: its labels are lists of {sizes.pop()} zeros and ones; give the names of the labels that hold, '
             'as in ["A", "C"]'
         )
-    texts = list(range(len(items[0].texts)))
-    return {
-        'task': CLASSES,
-        'texts': texts,
-        'answer': len(texts),
-        'labels': labels,
-        'several': True,
-        'measures': OF_SEVERAL,
-        'found': True,
-    }
-
-
-def published(name: str, values: Mapping[str, Any]) -> Published:
-    """The record of a set from its description, as `described` gives it."""
-    layout = Layout(
-        tuple(values['texts']),
-        values['answer'],
-        values.get('name'),
-        values.get('header', False),
-        values.get('document', ''),
-        keys=tuple(values.get('keys', ())),
+    texts = len(items[0].texts)
+    return SetDescription(
+        task=CLASSES,
+        texts=tuple(range(texts)),
+        answer=texts,
+        labels=tuple(labels),
+        several=True,
+        measures=OF_SEVERAL,
+        found=True,
     )
+
+
+def published(name: str, said: SetDescription) -> Published:
+    """The record of a set from its description."""
     return Published(
         name,
-        values['task'],
-        layout,
+        said.task,
+        _layout(said),
         (0, 0, 0),
-        tuple(values.get('measures') or USUAL[values['task']]),
-        FOUND if values.get('found') else FILE,
+        said.measures or USUAL[said.task],
+        FOUND if said.found else FILE,
         '',
-        tuple(values.get('labels', ())),
-        tuple(values.get('uncounted', ())),
-        values.get('several', False),
+        said.labels or (),
+        said.uncounted or (),
+        bool(said.several),
     )
 
 
-def _values(file: Path) -> dict[str, Any]:
+def _layout(said: SetDescription) -> Layout:
+    return Layout(
+        said.texts, said.answer, said.name, bool(said.header), said.document or '', keys=said.keys or ()
+    )
+
+
+def _values(file: Path) -> JsonObject:
     """What the file says, each key of its kind."""
     try:
         values = json.loads(text_of(file))
@@ -147,7 +149,7 @@ def _values(file: Path) -> dict[str, Any]:
     for key, value in values.items():
         if key not in KEYS:
             raise InputError(f'{file}: {key}: no such key; known are {", ".join(KEYS)}{meant(key, KEYS)}')
-        kinds = KEYS[key] if isinstance(KEYS[key], tuple) else (KEYS[key],)
+        kinds = known if isinstance(known := KEYS[key], tuple) else (known,)
         if type(value) not in kinds:
             raise InputError(
                 f'{file}: {key}: is {value!r:.40}, and has to be a {" or ".join(k.__name__ for k in kinds)}'
@@ -171,7 +173,7 @@ def _values(file: Path) -> dict[str, Any]:
     return values
 
 
-def _columns(file: Path, values: Mapping[str, Any], split: Callable[[str], Path]) -> dict[str, int]:
+def _columns(file: Path, values: JsonObject, split: Callable[[str], Path]) -> dict[str, int]:
     """Name -> place of the columns of a header that all splits share; empty without a header."""
     if not values.get('header'):
         return {}
@@ -202,15 +204,15 @@ def _place(file: Path, key: str, column: Any, places: Mapping[str, int]) -> int:
     return places[column]
 
 
-def _labels(values: Mapping[str, Any], train: Path) -> list[str]:
+def _labels(said: SetDescription, train: Path) -> list[str]:
     """The labels of the training file. Raises InputError where its first line looks like a header."""
-    layout = published('', {**values, 'labels': []}).layout
+    layout, several = _layout(said), bool(said.several)
     if layout.keys:
         keys = Keys(tuple(layout.keys[at] for at in layout.texts), layout.keys[layout.answer])
         items = read_items(train, keys).items
         listed = [answer for item in items if item.listed for answer in item.answers or ()]
         single = [answer for item in items if not item.listed for answer in item.answers or ()]
-        return in_order([*_apart(listed, False), *_apart(single, values.get('several', False))])
+        return in_order([*_apart(listed, False), *_apart(single, several)])
     rows = own_rows(train)
     if not layout.header and rows:
         wide = [row for row in rows if len(row[2]) > max(layout.answer, *layout.texts)]
@@ -220,7 +222,7 @@ def _labels(values: Mapping[str, Any], train: Path) -> list[str]:
         for *_, columns in rows[layout.header :]
         if len(columns) > layout.answer
     ]
-    return _apart(answers, values.get('several', False))
+    return _apart(answers, several)
 
 
 def _apart(answers: Sequence[str], several: bool) -> list[str]:

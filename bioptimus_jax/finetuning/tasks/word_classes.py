@@ -15,6 +15,7 @@ from bioptimus_jax.finetuning.summary import TokenStatistics
 from bioptimus_jax.finetuning.task import DEFAULT, Task
 from bioptimus_jax.finetuning.tasks.entities import Entities
 from bioptimus_jax.records.finetune import Details
+from bioptimus_jax.records.sets import SetDescription
 from bioptimus_jax.records.statistics import MentionSlices
 from bioptimus_jax.scoring.metrics import Answers, Metric, macro_f1, micro_f1, rates
 from bioptimus_jax.sets import corpora, words
@@ -76,7 +77,7 @@ class WordClasses(Entities):
     title = 'Word classification'
     reported = ('test_by_type', 'majority', 'gold_in_file', 'gold_scored', 'applied')
 
-    def of(self, dataset: str, said: Mapping[str, Any] | None = None) -> 'WordClasses':
+    def of(self, dataset: str, said: SetDescription | None = None) -> 'WordClasses':
         known = words.published(dataset)
         return dataclasses.replace(self, types=known.types if known else ())
 

@@ -24,6 +24,7 @@ from bioptimus_jax.finetuning.texts.outside import read_answers
 from bioptimus_jax.finetuning.texts.usage import usage_of
 from bioptimus_jax.progress.console import MANY, numbered, some_labels
 from bioptimus_jax.records.finetune import BASELINES, Details, FineTuning
+from bioptimus_jax.records.sets import SetDescription
 from bioptimus_jax.scoring.metrics import Metric
 from bioptimus_jax.sets import labelled
 from bioptimus_jax.sets.corpora import NamedSet, file_of_texts, known_texts
@@ -52,7 +53,7 @@ class TextTask(Task):
     numbers: ClassVar[bool] = False
     """Whether answers are numbers."""
 
-    def of(self, dataset: str, said: Mapping[str, Any] | None = None) -> 'TextTask':
+    def of(self, dataset: str, said: SetDescription | None = None) -> 'TextTask':
         """Raises InputError for a measure that is not there, or for answers of another kind."""
         known = known_texts(dataset, said)
         for name in known.measures if known and said else ():

@@ -18,6 +18,7 @@ from bioptimus_jax.sets.foreign.items import Context, Dialect, Item
 from bioptimus_jax.sets.foreign.offsets import CHARACTERS, COUNTED, MarkedPlace, index_of, one_placed, unit_of
 from bioptimus_jax.sets.foreign.refused import READ
 from bioptimus_jax.sets.tags import NAMELESS
+from bioptimus_jax.storage.files import JsonObject
 from bioptimus_jax.storage.parsing import PARSING
 
 COLLECTIONS = ('documents', 'PubTator3', 'PubTator')
@@ -148,7 +149,7 @@ def _json_annotations(where: str, given: Sequence[Any], context: Context) -> lis
     return marked
 
 
-def _listed(one: dict[str, Any], key: str) -> list[Any]:
+def _listed(one: JsonObject, key: str) -> list[Any]:
     return one[key] if isinstance(one.get(key), list) else []
 
 

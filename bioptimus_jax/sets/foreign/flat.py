@@ -8,14 +8,17 @@ So are the exports of doccano, the answers of `bioptimus predict --as=json` and 
 """
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+import functools
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.progress.console import shortened
+from bioptimus_jax.sets.characters import Mention
 from bioptimus_jax.sets.foreign.items import Context, Item
 from bioptimus_jax.sets.foreign.offsets import MarkedPlace, placed
 from bioptimus_jax.sets.prepared import DOCUMENTS, TAGS, TOKENS
+from bioptimus_jax.storage.files import JsonObject
 
 PAIRS = (
     ('sentence1', 'sentence2'),
@@ -56,103 +59,14 @@ READ = (
 )
 
 
-def item_of(where: str, line: int, entry: Mapping[str, Any], context: Context) -> Item:
+def item_of(where: str, line: int, entry: JsonObject, context: Context) -> Item:
     """The record as an item. Raises InputError for a value of another kind than its key says."""
-    found = {str(key).strip().lower(): key for key in entry}
-    if context.keys.predicted:
-        _check_like_others(where, found, context)
-    texts = _texts(where, entry, found, context)
-    words = _words(where, entry, found, context, bool(texts))
-    key, mentions = _mentions(where, texts[:1], entry, found, context)
-    answer_key = _key(found, context, 'answer', _answer_names(context))
-    answers = None if answer_key in (None, key) and mentions else _answers(where, entry, answer_key, context)
-    tags = _tags(where, entry, found, context) if words is not None else None
-    if len(texts) == 1 and words is None and mentions is None and not context.keys.texts:
-        refuse_half_a_pair(where, [name for name, own in found.items() if entry[own]])
-    name_key = _key(found, context, '', (context.keys.name,) if context.keys.name else NAMES)
-    if context.keys.name and name_key is None:
-        raise InputError(f'{where}: has no {context.keys.name!r}; it has {shortened(entry)}')
-    name = entry[name_key] if name_key is not None else None
-    if not texts and words is not None and 'tokens' not in found and not context.keys.word:
-        texts = words  # of "words" some mean two texts
-    return Item(
-        where,
-        line,
-        '' if name is None else str(name),
-        texts,
-        words,
-        tags,
-        mentions,
-        answers,
-        answers is not None and not isinstance(entry[answer_key], str | int | float),
-        tuple(map(str, entry)),
-        _document(entry, found),
-        frozenset(name for name, own in found.items() if own != key and _stands(entry[own])),
-    )
-
-
-def _check_like_others(where: str, found: Mapping[str, Any], context: Context) -> None:
-    """Raise InputError where one of two records alone has a key of a model: of the other one gold would be read."""
-    key = next((str(found[name]) for name in OF_MODELS if name in found), '')
-    context.of_model = key if context.of_model is None else context.of_model
-    if bool(key) != bool(context.of_model):
-        raise InputError(
-            f'{where}: has no {context.of_model!r}, as the records before it have; give it there too, [] for no mention'
-            if context.of_model
-            else f'{where}: has {key!r}, and the records before it have not; give all of them what is predicted'
-        )
+    return _Entry(where, entry, context).item(line)
 
 
 def _stands(value: Any) -> bool:
     """Whether a value says anything, which neither null nor NaN does."""
     return bool(value.strip()) if isinstance(value, str) else value not in (None, [], {}) and value == value
-
-
-def _document(entry: Mapping[str, Any], found: Mapping[str, Any]) -> str:
-    """The document that a record names, '' where it names none."""
-    value = next((entry[found[name]] for name in DOCUMENTS if name in found), None)
-    return str(value) if isinstance(value, str | int) else ''
-
-
-def _key(found: Mapping[str, Any], context: Context, role: str, names: Sequence[str]) -> Any:
-    """The key of an entry for a role: the first of the names that is there, whatever its case."""
-    name = next((name for name in names if name.lower() in found), None)
-    if name is None:
-        return None
-    key = found[name.lower()]
-    if role:
-        context.taken.setdefault(role, str(key))
-    return key
-
-
-def _answer_names(context: Context) -> Sequence[str]:
-    if context.keys.answer:
-        return (context.keys.answer,)
-    return (*OF_MODELS, *GOLD) if context.keys.predicted else ANSWERS
-
-
-def _texts(
-    where: str, entry: Mapping[str, Any], found: Mapping[str, Any], context: Context
-) -> tuple[str, ...]:
-    asked = context.keys.texts
-    if asked and (missing := [name for name in asked if name.lower() not in found]):
-        raise InputError(f'{where}: has no {missing[0]!r}; it has {shortened(entry)}')
-    pair = asked or pair_in(found)
-    names = pair or next(((name,) for name in ALONE if name in found), ())
-    if names:
-        context.taken.setdefault('text', ' and '.join(str(found[name.lower()]) for name in names))
-    texts = []
-    for name in names:
-        value = entry[found[name.lower()]]
-        value = value[0] if isinstance(value, list) and len(value) == 1 else value  # as BigBio has them
-        if asked and isinstance(value, int | float):
-            value = str(value)
-        if not isinstance(value, str):
-            raise InputError(f'{where}: {name!r} is no text: {value!r:.60}')
-        if any('\ud800' <= letter <= '\udfff' for letter in value):
-            raise InputError(f'{where}: {name!r} holds half of a character; write the file again as UTF-8')
-        texts.append(value)
-    return tuple(texts)
 
 
 def pair_in(keys: Collection[str]) -> tuple[str, ...]:
@@ -170,41 +84,6 @@ def refuse_half_a_pair(where: str, keys: Collection[str]) -> None:
         )
 
 
-def _words(
-    where: str, entry: Mapping[str, Any], found: Mapping[str, Any], context: Context, has_text: bool
-) -> tuple[str, ...] | None:
-    asked = context.keys.word
-    key = _key(found, context, '', (asked,) if asked else TOKENS)
-    if key is None:
-        if asked:
-            raise InputError(f'{where}: has no {asked!r}; it has {shortened(entry)}')
-        return None
-    words = entry[key]
-    if isinstance(words, list) and all(isinstance(word, str) for word in words):
-        context.taken.setdefault('words', str(key))
-        return tuple(words)
-    if has_text:  # as Prodigy and spaCy repeat the text
-        return None
-    if isinstance(words, list):
-        raise InputError(f'{where}: its words are not all texts')
-    raise InputError(f'{where}: {key!r} is not a list')
-
-
-def _tags(
-    where: str, entry: Mapping[str, Any], found: Mapping[str, Any], context: Context
-) -> tuple[str, ...] | None:
-    asked = context.keys.tag
-    names = (*OF_MODELS, *TAGS) if context.keys.predicted else (*TAGS, *OF_MODELS)
-    key = _key(found, context, 'tags', (asked,) if asked else names)
-    if key is None:
-        if asked:
-            raise InputError(f'{where}: has no {asked!r}; it has {shortened(entry)}')
-        return None
-    if not isinstance(entry[key], list):
-        return None
-    return tuple(named(where, tag, context.names_of(str(key))) for tag in entry[key])
-
-
 def named(where: str, value: Any, names: Sequence[str]) -> str:
     """A label as a word. Raises InputError for a number that stands for none."""
     if value == NOT_ASKED and not isinstance(value, bool | float):
@@ -220,65 +99,221 @@ def named(where: str, value: Any, names: Sequence[str]) -> str:
     return names[value]
 
 
-def _mentions(
-    where: str, text: Sequence[str], entry: Mapping[str, Any], found: Mapping[str, Any], context: Context
-) -> tuple[Any, tuple[Any, ...] | None]:
-    """The key of mentions and the mentions, None without any. Raises InputError for predictions that are none."""
-    key = _predicted_beside_gold(where, entry, found) if text and context.keys.predicted else None
-    if key is None and not (context.keys.predicted and _says_nothing(entry, found)):
-        key = _marked(where, text, entry, found)
-    if key is None:
-        return None, None
-    if entry[key] or str(key).strip().lower() in (*ENTITIES, *OF_MODELS):
-        context.taken.setdefault('entities', str(key))
-    places = [place for one in entry[key] for place in _places(where, one)]
-    context.repairs[NO_TYPE] += sum(isinstance(one, Mapping) and _kinds(one) == [] for one in entry[key])
-    return key, placed(where, text[0], places, context.repairs)
+@dataclasses.dataclass(frozen=True)
+class _Entry:
+    """A record of a file: its place, the values by key, and what is shared while the file is read."""
 
+    where: str
+    values: JsonObject
+    context: Context
 
-def _says_nothing(entry: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
-    """Whether a record has keys of a model, and null under all of them."""
-    values = [entry[found[name]] for name in OF_MODELS if name in found]
-    return bool(values) and all(value is None for value in values)
+    @functools.cached_property
+    def found(self) -> dict[str, str]:
+        """The keys by their names in lower case."""
+        return {key.strip().lower(): key for key in self.values}
 
+    def item(self, line: int) -> Item:
+        where, values, asked = self.where, self.values, self.context.keys
+        if asked.predicted:
+            self.check_like_others()
+        texts = self.texts()
+        words = self.words(bool(texts))
+        key, mentions = self.mentions(texts[:1])
+        answer_key = self.key('answer', self.answer_names())
+        answers = None if answer_key in (None, key) and mentions else self.answers(answer_key)
+        tags = self.tags() if words is not None else None
+        if len(texts) == 1 and words is None and mentions is None and not asked.texts:
+            refuse_half_a_pair(where, [name for name, own in self.found.items() if values[own]])
+        name_key = self.key('', (asked.name,) if asked.name else NAMES)
+        if asked.name and name_key is None:
+            raise self.lacks(asked.name)
+        name = values[name_key] if name_key is not None else None
+        if not texts and words is not None and 'tokens' not in self.found and not asked.word:
+            texts = words  # of "words" some mean two texts
+        return Item(
+            where,
+            line,
+            '' if name is None else str(name),
+            texts,
+            words,
+            tags,
+            mentions,
+            answers,
+            answer_key is not None
+            and answers is not None
+            and not isinstance(values[answer_key], str | int | float),
+            tuple(values),
+            self.document(),
+            frozenset(name for name, own in self.found.items() if own != key and _stands(values[own])),
+        )
 
-def _marked(where: str, text: Sequence[str], entry: Mapping[str, Any], found: Mapping[str, Any]) -> Any:
-    """The key of the mentions of a text, None without any. Raises InputError for mentions without a text."""
-    for name in (*ENTITIES, *ANSWERS):
-        key = found.get(name)
-        value = entry[key] if key is not None else None
-        if not isinstance(value, list) or not (name in ENTITIES or all(map(_is_place, value))):
-            continue
-        if name not in ENTITIES and not (text and name in ('label', 'labels')):
-            continue
-        if not text:
-            raise InputError(f'{where}: has no "text", to which the offsets of its entities refer')
+    def lacks(self, name: str) -> InputError:
+        """What is wrong where a key that was asked for is not there."""
+        return InputError(f'{self.where}: has no {name!r}; it has {shortened(self.values)}')
+
+    def check_like_others(self) -> None:
+        """Raise InputError where one of two records alone has a key of a model: of the other one gold would be read."""
+        where, context = self.where, self.context
+        key = next((self.found[name] for name in OF_MODELS if name in self.found), '')
+        context.of_model = key if context.of_model is None else context.of_model
+        if bool(key) != bool(context.of_model):
+            raise InputError(
+                f'{where}: has no {context.of_model!r}, as the records before it have; give it there too, [] for no '
+                'mention'
+                if context.of_model
+                else f'{where}: has {key!r}, and the records before it have not; give all of them what is predicted'
+            )
+
+    def document(self) -> str:
+        """The document that a record names, '' where it names none."""
+        value = next((self.values[self.found[name]] for name in DOCUMENTS if name in self.found), None)
+        return str(value) if isinstance(value, str | int) else ''
+
+    def key(self, role: str, names: Sequence[str]) -> str | None:
+        """The key for a role: the first of the names that is there, whatever its case."""
+        name = next((name for name in names if name.lower() in self.found), None)
+        if name is None:
+            return None
+        key = self.found[name.lower()]
+        if role:
+            self.context.taken.setdefault(role, key)
         return key
-    return None
 
+    def answer_names(self) -> Sequence[str]:
+        asked = self.context.keys
+        if asked.answer:
+            return (asked.answer,)
+        return (*OF_MODELS, *GOLD) if asked.predicted else ANSWERS
 
-def _predicted_beside_gold(where: str, entry: Mapping[str, Any], found: Mapping[str, Any]) -> Any:
-    """The key of a model's mentions where the record has gold mentions, too; None where one of the two is missing."""
-    key = next((found[name] for name in OF_MODELS if name in found and entry[found[name]] is not None), None)
-    marked = (entry[found[name]] for name in (*ENTITIES, 'label', 'labels') if name in found)
-    golds = [value for value in marked if isinstance(value, list) and all(map(_is_place, value))]
-    if key is None or not golds:
+    def texts(self) -> tuple[str, ...]:
+        asked, found = self.context.keys.texts, self.found
+        if missing := [name for name in asked if name.lower() not in found]:
+            raise self.lacks(missing[0])
+        names = asked or pair_in(found) or next(((name,) for name in ALONE if name in found), ())
+        if names:
+            self.context.taken.setdefault('text', ' and '.join(found[name.lower()] for name in names))
+        texts = []
+        for name in names:
+            value = self.values[found[name.lower()]]
+            value = value[0] if isinstance(value, list) and len(value) == 1 else value  # as BigBio has them
+            if asked and isinstance(value, int | float):
+                value = str(value)
+            if not isinstance(value, str):
+                raise InputError(f'{self.where}: {name!r} is no text: {value!r:.60}')
+            if any('\ud800' <= letter <= '\udfff' for letter in value):
+                raise InputError(
+                    f'{self.where}: {name!r} holds half of a character; write the file again as UTF-8'
+                )
+            texts.append(value)
+        return tuple(texts)
+
+    def words(self, has_text: bool) -> tuple[str, ...] | None:
+        asked = self.context.keys.word
+        key = self.key('', (asked,) if asked else TOKENS)
+        if key is None:
+            if asked:
+                raise self.lacks(asked)
+            return None
+        words = self.values[key]
+        if isinstance(words, list) and all(isinstance(word, str) for word in words):
+            self.context.taken.setdefault('words', key)
+            return tuple(words)
+        if has_text:  # as Prodigy and spaCy repeat the text
+            return None
+        if isinstance(words, list):
+            raise InputError(f'{self.where}: its words are not all texts')
+        raise InputError(f'{self.where}: {key!r} is not a list')
+
+    def tags(self) -> tuple[str, ...] | None:
+        asked = self.context.keys
+        names = (*OF_MODELS, *TAGS) if asked.predicted else (*TAGS, *OF_MODELS)
+        key = self.key('tags', (asked.tag,) if asked.tag else names)
+        if key is None:
+            if asked.tag:
+                raise self.lacks(asked.tag)
+            return None
+        if not isinstance(self.values[key], list):
+            return None
+        return tuple(named(self.where, tag, self.context.names_of(key)) for tag in self.values[key])
+
+    def mentions(self, text: Sequence[str]) -> tuple[str | None, tuple[Mention, ...] | None]:
+        """The key of mentions and the mentions, None without any. Raises InputError for predictions that are none."""
+        predicted = self.context.keys.predicted
+        key = self.predicted_beside_gold() if text and predicted else None
+        if key is None and not (predicted and self.says_nothing()):
+            key = self.marked(text)
+        if key is None:
+            return None, None
+        given, repairs = self.values[key], self.context.repairs
+        if given or key.strip().lower() in (*ENTITIES, *OF_MODELS):
+            self.context.taken.setdefault('entities', key)
+        places = [place for one in given for place in _places(self.where, one)]
+        repairs[NO_TYPE] += sum(isinstance(one, dict) and _kinds(one) == [] for one in given)
+        return key, placed(self.where, text[0], places, repairs)
+
+    def says_nothing(self) -> bool:
+        """Whether a record has keys of a model, and null under all of them."""
+        values = [self.values[self.found[name]] for name in OF_MODELS if name in self.found]
+        return bool(values) and all(value is None for value in values)
+
+    def marked(self, text: Sequence[str]) -> str | None:
+        """The key of the mentions of a text, None without any. Raises InputError for mentions without a text."""
+        for name in (*ENTITIES, *ANSWERS):
+            key = self.found.get(name)
+            value = self.values[key] if key is not None else None
+            if not isinstance(value, list) or not (name in ENTITIES or all(map(_is_place, value))):
+                continue
+            if name not in ENTITIES and not (text and name in ('label', 'labels')):
+                continue
+            if not text:
+                raise InputError(f'{self.where}: has no "text", to which the offsets of its entities refer')
+            return key
         return None
-    value = entry[key]
-    if isinstance(value, list) and all(map(_is_place, value)):
-        return key if value or any(golds) else None  # two empty lists may be of labels, and say the same
-    if any(golds) and not isinstance(value, list):
-        raise InputError(f'{where}: {key!r} holds no list of entities, as the mentions beside it are')
-    return None
+
+    def predicted_beside_gold(self) -> str | None:
+        """The key of a model's mentions where the record has gold mentions, too; None where one of both is missing."""
+        said = {name: self.values[key] for name, key in self.found.items()}
+        name = next((name for name in OF_MODELS if said.get(name) is not None), None)
+        marked = (said[name] for name in (*ENTITIES, 'label', 'labels') if name in said)
+        golds = [value for value in marked if isinstance(value, list) and all(map(_is_place, value))]
+        if name is None or not golds:
+            return None
+        key, value = self.found[name], said[name]
+        if isinstance(value, list) and all(map(_is_place, value)):
+            return key if value or any(golds) else None  # two empty lists may be of labels, and say the same
+        if any(golds) and not isinstance(value, list):
+            raise InputError(
+                f'{self.where}: {key!r} holds no list of entities, as the mentions beside it are'
+            )
+        return None
+
+    def answers(self, key: str | None) -> tuple[str, ...] | None:
+        asked = self.context.keys.answer
+        if key is None:
+            if asked:
+                raise self.lacks(asked)
+            return None
+        value = self.values[key]
+        if isinstance(value, dict):  # as spaCy and Label Studio have several
+            chosen = value.get('choices')
+            value = chosen if isinstance(chosen, list) else None
+        if value is None:
+            return None
+        given = value if isinstance(value, list) else [value]
+        # NaN, which equals nothing, is what pandas writes for a missing value.
+        if any(isinstance(one, dict | list | None) or one != one for one in given):
+            return None
+        said = [named(self.where, one, self.context.names_of(key)) for one in given]
+        return tuple(label for one in said if (label := one.strip()) or not isinstance(value, list))
 
 
 def _is_place(one: Any) -> bool:
     return (isinstance(one, list) and len(one) == 3) or (
-        isinstance(one, Mapping) and not {*STARTS, 'offsets'}.isdisjoint(one)
+        isinstance(one, dict) and not {*STARTS, 'offsets'}.isdisjoint(one)
     )
 
 
-def _kinds(one: Mapping[str, Any]) -> list[Any]:
+def _kinds(one: JsonObject) -> list[Any]:
     """The types of an entity: none where somebody has taken its label away in Label Studio."""
     kinds = next((one[n] for n in TYPES if n in one), None)
     return kinds if isinstance(kinds, list) else [kinds]
@@ -288,7 +323,7 @@ def _places(where: str, one: Any) -> list[MarkedPlace]:
     """The place of an entity, once for each of its types. Raises InputError."""
     if isinstance(one, list) and [type(part) for part in one] == [int, int, str]:
         return [MarkedPlace(one[2], ((one[0], one[1]),))]
-    if isinstance(one, Mapping):
+    if isinstance(one, dict):
         start, end = (next((one[n] for n in names if n in one), None) for names in (STARTS, ENDS))
         parts = one.get('offsets') or [[start, end]]
         kinds, quoted = _kinds(one), one.get('text')
@@ -302,34 +337,11 @@ def _places(where: str, one: Any) -> list[MarkedPlace]:
     raise InputError(f'{where}: the entity {one!r:.80} is not [start, end, type], nor an object with these')
 
 
-def _answers(where: str, entry: Mapping[str, Any], key: Any, context: Context) -> tuple[Any, ...] | None:
-    if context.keys.answer and key is None:
-        raise InputError(f'{where}: has no {context.keys.answer!r}; it has {shortened(entry)}')
-    value = None if key is None else entry[key]
-    if isinstance(value, Mapping):  # as spaCy and Label Studio have several
-        chosen = value.get('choices')
-        value = chosen if isinstance(chosen, list) else None
-    if value is None:
-        return None
-    names = context.names_of(str(key))
-    given = value if isinstance(value, list) else [value]
-    # NaN, which equals nothing, is what pandas writes for a missing value.
-    if any(isinstance(one, Mapping | list | None) or one != one for one in given):
-        return None
-    said = [named(where, one, names) for one in given]
-    return tuple(label for one in said if (label := one.strip()) or not isinstance(value, list))
-
-
 def without_role(item: Item, needed: str, remedy: str = '') -> InputError:
     """What is wrong with a record that lacks what is needed, in words, and what to do."""
     return InputError(
         f'{item.place}: needs {needed}; it has {shortened(item.keys, 6, 20) or "nothing"}{remedy and f"; {remedy}"}'
     )
-
-
-def renamed(entry: Mapping[str, Any], **changed: Any) -> dict[str, Any]:
-    """An entry with other values under some keys, which stand before all others."""
-    return {**changed, **{key: value for key, value in entry.items() if key not in changed}}
 
 
 def one_line(text: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.sets.foreign import bigbio, bioc, flat, label_studio, prodigy, spacy
 from bioptimus_jax.sets.foreign.items import Context, Dialect, Item
+from bioptimus_jax.storage.files import JsonObject
 
 OWN = 'answers of bioptimus predict'
 DIALECTS: tuple[Dialect, ...] = (
@@ -107,7 +108,7 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, dict) and flat.KNOWN.isdisjoint(value) and dialect_of(value) is None
 
 
-def _flat_name(value: dict[str, Any]) -> str:
+def _flat_name(value: JsonObject) -> str:
     if 'probabilities' in value:
         return OWN
     given = value.get('entities', value.get('label', value.get('labels')))

@@ -15,6 +15,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.progress.console import shortened
 from bioptimus_jax.sets.foreign import flat
 from bioptimus_jax.sets.foreign.items import Context, Dialect, Item
+from bioptimus_jax.storage.files import JsonObject
 
 NOT_ANNOTATED = 'tasks of Label Studio that nobody has annotated, or all have skipped, left out'
 SEVERAL = 'tasks of Label Studio with annotations of several people, of which one is read'
@@ -69,7 +70,7 @@ def _read(where: str, line: int, value: Any, context: Context) -> Iterator[Item]
     yield dataclasses.replace(item, keys=(*questions, *item.keys, *map(str, value['data'])))
 
 
-def _asked(where: str, value: Mapping[str, Any], context: Context) -> str:
+def _asked(where: str, value: JsonObject, context: Context) -> str:
     """The key that is read. Raises InputError where some tasks have predictions and others none."""
     if not context.keys.predicted:
         return 'annotations'
@@ -83,7 +84,7 @@ def _asked(where: str, value: Mapping[str, Any], context: Context) -> str:
     return asked
 
 
-def _texts(where: str, data: Mapping[str, Any], context: Context) -> dict[str, str]:
+def _texts(where: str, data: JsonObject, context: Context) -> dict[str, str]:
     """The text of a task, or the pair of texts. Raises InputError where it is not told which it is."""
     texts = {key: text for key, text in data.items() if isinstance(text, str)}
     known = context.keys.texts or flat.pair_in(texts)
@@ -104,15 +105,15 @@ def _texts(where: str, data: Mapping[str, Any], context: Context) -> dict[str, s
 
 
 def _marked(
-    where: str, result: Sequence[Mapping[str, Any]], context: Context
-) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+    where: str, result: Sequence[JsonObject], context: Context
+) -> tuple[JsonObject, dict[str, list[Any]]]:
     """Entities of an annotation, and its answers to each question, which is what a control is called."""
-    entities: list[dict[str, Any]] = []
+    entities: list[JsonObject] = []
     questions: dict[str, list[Any]] = {}
     for one in result:
         kind, value = str(one.get('type', '')), one.get('value')
         name = str(one.get('from_name') or 'labels')
-        if kind in REGIONS and isinstance(value, Mapping):
+        if kind in REGIONS and isinstance(value, dict):
             entities.append(_region(where, kind, value))
         elif isinstance(value, Mapping) and kind in ('choices', *NUMBERS) and 'start' in value:
             context.repairs[OF_REGIONS] += 1
@@ -130,7 +131,7 @@ def _marked(
     return {'entities': entities} if entities or not questions else {}, questions
 
 
-def _region(where: str, kind: str, value: Mapping[str, Any]) -> dict[str, Any]:
+def _region(where: str, kind: str, value: JsonObject) -> JsonObject:
     place = value.get('globalOffsets', value)
     start, end, labels = place.get('start'), place.get('end'), value.get(kind)
     if type(start) is not int or type(end) is not int or not isinstance(labels, list):
