@@ -15,7 +15,7 @@ import pkgutil
 from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping
 from importlib.machinery import ModuleSpec
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from bioptimus_jax.config.extensions import VARIABLE, Extension, NotInstalled, holding
 from bioptimus_jax.errors import ConfigError
@@ -193,7 +193,14 @@ class Names(Variations):
         return len(self.own) + len(self.added)
 
 
-def meanings(records: Mapping[str, Any]) -> str:
+class HasMeaning(Protocol):
+    """A record of a table whose help tells what it does."""
+
+    @property
+    def meaning(self) -> str: ...
+
+
+def meanings(records: Mapping[str, HasMeaning]) -> str:
     """What the records of a table mean, by their names."""
     return '; '.join(f'{name}: {one.meaning}' for name, one in records.items())
 
