@@ -153,10 +153,10 @@ def test_stop_kill_and_resume_is_bit_identical(programs, prepared, undisturbed, 
     assert 0.5 * took < ended - began < took
     own = goodput.processes(records)
     assert [rs[-1].ended for rs in own] == [True, False, True, True, True]
-    assert all(r.computed['on'] == '8 cpu devices' for rs in own for r in rs if r.computed)
+    assert all(r.computed.on == '8 cpu devices' for rs in own for r in rs if r.computed)
     assert all(rs[0].computed for rs in own)
     assert run.manifest('pretrain').computed == own[-1][0].computed
-    assert own[-1][0].computed == {
+    assert own[-1][0].computed.json() == {
         'on': '8 cpu devices',
         'mesh': 'data 1 x fsdp 1 x tensor 1',
         'attention': 'xla',

@@ -657,6 +657,6 @@ def test_every_stage_that_computes_says_on_what(tmp_path, capsys):
         return NOTHING_COUNTED
 
     manifest = execute(Run(tmp_path, experiment()), make_stage(build))
-    assert manifest.computed == {'on': '8 cpu devices', 'mesh': 'data 8', 'attention': 'xla'}
+    assert manifest.json()['computed'] == {'on': '8 cpu devices', 'mesh': 'data 8', 'attention': 'xla'}
     assert 'corpus: computes on 8 cpu devices, mesh data 8, attention xla\n' in capsys.readouterr().out
     assert execute(Run(tmp_path / 'other', experiment(), quiet=True), make_stage()).computed is None
