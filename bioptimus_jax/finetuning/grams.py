@@ -114,12 +114,14 @@ def _largest(console: Console, runtime: Runtime, corpus: Path, grams: Grams) -> 
     return best_N
 
 
-_state: dict[str, Any] = {}
+_grams: Grams  # of this process: see _prepare
+_source: DocumentSource
 
 
 def _prepare(grams: Grams, source: DocumentSource) -> None:
-    _state.update(grams=grams, source=source)
+    global _grams, _source
+    _grams, _source = grams, source
 
 
 def _of_span(start: int, stop: int) -> np.ndarray:
-    return _state['grams'].shares([document.text for document in _state['source'].read(start, stop)])
+    return _grams.shares([document.text for document in _source.read(start, stop)])

@@ -11,7 +11,6 @@ import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from bioptimus_jax.config.fields import walk
 from bioptimus_jax.lab import arms, comparison_figures, paper_tables, spending
@@ -30,7 +29,7 @@ from bioptimus_jax.lab.trained import (
 from bioptimus_jax.report.drawing import write_figures
 from bioptimus_jax.report.layout import NOT_RUN, Cell, Column, Table, count, each, write_tables
 from bioptimus_jax.report.measures import Measures, read_measures
-from bioptimus_jax.report.page import Block, Made, remove_parts, render
+from bioptimus_jax.report.page import About, Block, Made, remove_parts, render
 from bioptimus_jax.report.records import RECORDS, Recorded, named, records_of
 from bioptimus_jax.report.resolved import read_runs
 from bioptimus_jax.storage.files import atomic, shown_path, write_jsonl
@@ -91,7 +90,7 @@ def write(
         tables |= {name: table for name, table in others.items() if table.rows}
         made = list({id(t.measures): t.measures for t in models}.values())
         about, title = _about(made, answers), f'Tables of the paper from {len(made)} runs'
-    page = render(sections, **about, command=command, live=None)
+    page = render(sections, about, command)
     if not to:  # a folder of its own, whereas a given one may hold files of others
         to = Path(os.path.commonpath([_folder(f) for f in folders])) / FOLDER
         remove_parts(to)  # after all that may fail
@@ -166,21 +165,16 @@ def inventory(runs: Sequence[Measures]) -> Table:
     return Table.of('Runs', columns, trained, note=note + gaps)
 
 
-def _about(
-    runs: Sequence[Measures], answers: Mapping[Question, tuple[list[Table], list[Table]]]
-) -> dict[str, Any]:
-    """What the template says of several runs beside their sections."""
+def _about(runs: Sequence[Measures], answers: Mapping[Question, tuple[list[Table], list[Table]]]) -> About:
+    """What the page says of several runs beside their sections."""
     answered = [q.title.partition(':')[0] for q, (_, details) in answers.items() if details]
     shown = '; '.join(answered) or 'none of them is answered by these runs'
-    return {
-        'kicker': 'BIOptimus runs compared',
-        'name': f'{len(runs)} runs',
-        'description': f'The tables of the paper from the results at hand: {shown}.',
-        'verdict': None,
-        'headlines': [],
-        'use': None,
-        'settings': _common_settings(runs),
-    }
+    return About(
+        kicker='BIOptimus runs compared',
+        name=f'{len(runs)} runs',
+        description=f'The tables of the paper from the results at hand: {shown}.',
+        settings=_common_settings(runs),
+    )
 
 
 def _common_settings(runs: Sequence[Measures]) -> list[tuple[str, str]]:

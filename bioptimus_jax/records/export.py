@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from bioptimus_jax.records.manifests import ConfigValues
 from bioptimus_jax.records.record import Record, left_out
 from bioptimus_jax.storage.files import read_json
 
@@ -41,7 +42,7 @@ class Export(Record):
 
     phase: str
     checkpoint: str | None = left_out()
-    setting: Mapping[str, Any] | None = left_out()
+    setting: ConfigValues | None = left_out()
     beside: tuple[str, ...] | None = left_out()
     merged: Mapping[str, MergedModel] | None = left_out()
     gate: Mapping[str, float] = dataclasses.field(default_factory=dict)

@@ -27,7 +27,7 @@ from bioptimus_jax.report.layout import Table, write_tables
 from bioptimus_jax.report.measures import PHASE_INITIAL, Measures, read_measures
 from bioptimus_jax.report.resolved import as_made, given_otherwise
 from bioptimus_jax.report.section import Section, arranged
-from bioptimus_jax.report.use import use
+from bioptimus_jax.report.use import Use, use
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import versions
 from bioptimus_jax.storage.files import atomic
@@ -60,6 +60,18 @@ class Live(NamedTuple):
     now: str
     time: str
     seconds: float
+
+
+class About(NamedTuple):
+    """What a page says beside its sections; `settings` and `headlines`: names or values, and what goes with them."""
+
+    kicker: str
+    name: str
+    description: str
+    settings: Sequence[tuple[str, str]]
+    verdict: gain.Verdict | None = None
+    headlines: Sequence[tuple[str, str]] = ()
+    use: Use | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,26 +155,27 @@ class Made:
             for section in sections()
         ]
 
-    def about(self) -> dict[str, Any]:
-        """What the template says of the run beside its sections."""
+    def about(self) -> About:
+        """What the page says of the run beside its sections."""
         m = self.measures
-        return {
-            'kicker': 'BIOptimus run',
-            'name': m.run.workdir.name,
-            'description': f'{description(m)} {m.gaps}'.strip(),
-            'verdict': gain.overall(m),
-            'headlines': headlines(m, self.tables['gain']),
-            'use': use(m),
-            'settings': [
-                (name, json.dumps(value, ensure_ascii=False))
-                for name, value, metadata in walk(m.run.config)
-                if not name.startswith('runtime.') and (value or not metadata.get('path'))
-            ],
-        }
+        settings = [
+            (name, json.dumps(value, ensure_ascii=False))
+            for name, value, metadata in walk(m.run.config)
+            if not name.startswith('runtime.') and (value or not metadata.get('path'))
+        ]
+        return About(
+            kicker='BIOptimus run',
+            name=m.run.workdir.name,
+            description=f'{description(m)} {m.gaps}'.strip(),
+            settings=settings,
+            verdict=gain.overall(m),
+            headlines=headlines(m, self.tables['gain']),
+            use=use(m),
+        )
 
     def page(self, live: Live | None = None) -> str:
         """The page as HTML: no network access, styles, script and figures inside."""
-        return render(self.blocks(), **self.about(), command=self.measures.run.command, live=live)
+        return render(self.blocks(), self.about(), self.measures.run.command, live)
 
 
 def build(run: Run, folder: Path, live: Live | None = None) -> StageResult:
@@ -231,7 +244,7 @@ def write_cards(m: Measures, folder: Path) -> int:
     return written
 
 
-def render(sections: Sequence[Block], **values: Any) -> str:
+def render(sections: Sequence[Block], about: About, command: str, live: Live | None = None) -> str:
     """The page's template, filled with the sections that have something to show; why the others lack is said below.
 
     The versions of what made it are added.
@@ -245,16 +258,19 @@ def render(sections: Sequence[Block], **values: Any) -> str:
         if not section.filled:
             reason = section.otherwise or next(iter(section.absent), 'nothing to show yet')
             left_out.setdefault(reason, []).append(section.title)
-    values |= {
-        'sections': [section for section in sections if section.filled],
-        'left_out': {reason: ', '.join(titles) for reason, titles in left_out.items()},
-        'script': script,
-    }
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     made_with = ', '.join(f'{name} {version}' for name, version in versions().items())
-    return environment.from_string(text).render(versions=made_with, **values)
+    return environment.from_string(text).render(
+        **about._asdict(),
+        sections=[section for section in sections if section.filled],
+        left_out={reason: ', '.join(titles) for reason, titles in left_out.items()},
+        script=script,
+        command=command,
+        live=live,
+        versions=made_with,
+    )
 
 
 def description(m: Measures) -> str:
