@@ -61,7 +61,8 @@ config.phase['0.1'].rate = 0.3      a phase has its name as a key
 ```
 """
 RECORDS = """
-metrics manifests counts corpus vocabulary surgery curriculum sets finetune statistics analysis runs probe
+metrics manifests counts corpus vocabulary surgery curriculum attention export sets finetune statistics analysis runs
+probe kept onnx
 """.split()
 """Modules of records, in the order of the stages."""
 FILES = """# Files of a run

@@ -377,11 +377,12 @@ APART = """
 import os
 from bioptimus_jax.experiment import stages
 from bioptimus_jax.hosts import devices
+from bioptimus_jax.records.counts import Counts, StageResult
 from bioptimus_jax.run.stage import Stage
 
 def build(run, folder):
     (folder / 'held').write_text(f'{devices.held()} {os.getpid()}')
-    return {}
+    return StageResult(Counts())
 
 devices.held = lambda: 'BIOPTIMUS_AFRESH' not in os.environ
 of_none, always = lambda run: (), lambda run: True
@@ -442,6 +443,7 @@ def _is_alive(process):
 WAITING = """
 import os, time
 from bioptimus_jax.experiment import stages
+from bioptimus_jax.records.counts import Counts, StageResult
 from bioptimus_jax.run.stage import Stage
 
 def wait(run, folder):
@@ -450,7 +452,7 @@ def wait(run, folder):
         run.console.check_stop()
         time.sleep(.05)
     (folder / 'seed').write_text(str(run.config.seed))
-    return {}
+    return StageResult(Counts())
 
 stages.STAGES['slow'] = Stage('slow', 'waits', '', '', ('seed',), lambda run: (), wait)
 """

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.records.counts import Counts, StageResult
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.stage import Stage
@@ -28,7 +29,7 @@ def numbers(run, folder):
     run.metrics.write('corpus', 1, kind='start')
     with atomic(folder / 'below' / 'numbers.txt') as file:
         file.write('1 2 3')
-    return {'numbers': 3}
+    return StageResult(Counts())
 
 
 STAGE = Stage(

@@ -5,7 +5,6 @@ import dataclasses
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.records.counts import Counts, StageResult
-from bioptimus_jax.records.record import left_out
 from bioptimus_jax.run.stage import Stage
 from bioptimus_jax.storage.files import atomic
 
@@ -17,10 +16,10 @@ class NumberCounts(Counts):
     """What it counts."""
 
     STAGE = 'corpus'
-    numbers: int | None = left_out()
+    numbers: int
 
 
-NOTHING_COUNTED = StageResult(NumberCounts())
+NOTHING_COUNTED = StageResult(Counts())
 
 
 def count_to_three(run, folder):
