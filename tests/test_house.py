@@ -316,23 +316,23 @@ def test_the_rule_sees_what_is_undocumented():
 
 
 WITH_A_RUN = 25
-"""Functions that may take a run are fewer, besides the `build` of stages: the others take what they read."""
+"""Functions that may take a run or the whole experiment are fewer, besides the `build` of stages."""
 
 
-def test_few_functions_take_a_run():
+def test_few_functions_take_a_run_or_the_whole_experiment():
     taking = [f'{m}.{name}' for m, file in MODULES.items() for name in takes_a_run(file.read_text('utf-8'))]
     assert 'bioptimus_jax.run.execute.execute' in taking
     assert len(taking) < WITH_A_RUN, taking
 
 
 def takes_a_run(source: str) -> list[str]:
-    """Functions with a run among their parameters, the `build` of a stage left out."""
+    """Functions with a run or the experiment among their parameters, the `build` of a stage left out."""
     found = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name != 'build':
             given = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
             types = (ast.unparse(one.annotation) for one in given if one.annotation)
-            found += [node.name] * any(re.search(r'\bRun\b', of) for of in types)
+            found += [node.name] * any(re.search(r'\b(Run|Experiment)\b', of) for of in types)
     return found
 
 

@@ -212,7 +212,7 @@ def test_hours_are_of_all_stages_and_what_does_not_fit_is_named(
     assert all(line in text for line in lean), text
     assert [name for name in ('finetune', 'analyze') if name in made.stages] == list(stages)
     costs = Costs(
-        made, make_plan(made, Assumptions(words=9000)), speeds, 9000, 60, lengths_of_sets(made, 1.5)
+        made, make_plan(made, Assumptions(words=9000)), speeds, 9000, 60, lengths_of_sets(made.finetune, 1.5)
     )
     seconds = costs.seconds()
     taken = sum(seconds.values()) / 3600
@@ -250,11 +250,11 @@ def test_hours_are_of_all_stages_and_what_does_not_fit_is_named(
     alone = dataclasses.replace(
         made, finetune=dataclasses.replace(made.finetune, task='classes', datasets=('topics',))
     )
-    assert [(of.train, of.devel, of.test) for of in lengths_of_sets(alone, 2.0)] == [(30, 20, 10)]
+    assert [(of.train, of.devel, of.test) for of in lengths_of_sets(alone.finetune, 2.0)] == [(30, 20, 10)]
     # What is longer is cut.
     for most in (500, 120):
         cut = dataclasses.replace(alone, finetune=dataclasses.replace(alone.finetune, max_pieces=most))
-        assert [of.train for of in lengths_of_sets(cut, 100.0)] == [3 * (min(400, most) + 100)]
+        assert [of.train for of in lengths_of_sets(cut.finetune, 100.0)] == [3 * (min(400, most) + 100)]
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from typing import Any
 
 from bioptimus_jax.config.fields import meant
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.experiment.schema import Experiment
-from bioptimus_jax.finetuning.config import own_models
+from bioptimus_jax.finetuning.config import HasFinetune, own_models
 from bioptimus_jax.model.config import INITIAL, SOURCE
+from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.fingerprint import StageOfRun, check_bases
@@ -17,6 +17,7 @@ from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import find_flaws, read_claim, require_as_taken, require_whole
 from bioptimus_jax.run.stage import Stage
 from bioptimus_jax.storage.files import is_held
+from bioptimus_jax.surgery.config import HasSurgery
 
 
 def _late(module: str, function: str) -> Callable[..., Any]:
@@ -30,13 +31,13 @@ def _of_settings(module: str, function: str) -> Callable[[Run], None]:
     return lambda run: check(run.config)
 
 
-def _surgery_needs(experiment: Experiment) -> tuple[str, ...]:
+def _surgery_needs(experiment: HasSurgery) -> tuple[str, ...]:
     """Contexts and corpus where the initialisation reads them."""
     surgery = experiment.surgery
     return ('vocab', *('corpus',) * surgery.reads_corpus, *('contexts',) * surgery.reads_contexts)
 
 
-def _finetune_needs(experiment: Experiment) -> tuple[str, ...]:
+def _finetune_needs(experiment: HasFinetune) -> tuple[str, ...]:
     """What the models come from: phases from export, step 0 from surgery, folders from nowhere."""
     own = own_models(experiment)
     if not own:
@@ -44,7 +45,7 @@ def _finetune_needs(experiment: Experiment) -> tuple[str, ...]:
     return ('vocab', 'surgery') if set(own) <= {INITIAL, SOURCE} else ('vocab', 'surgery', 'export')
 
 
-def _phases_asked_for(experiment: Experiment) -> dict[str, Path | str]:
+def _phases_asked_for(experiment: HasTraining) -> dict[str, Path | str]:
     """Whoever asks for more phases, or for fewer, has a stage that is not up to date."""
     return {f'phase:{name}': 'asked for' for name in experiment.phases}
 

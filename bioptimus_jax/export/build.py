@@ -30,6 +30,7 @@ from bioptimus_jax.pretrain.curriculum import finished_phases
 from bioptimus_jax.pretrain.objective import Objective, arrays_of, planned_objective
 from bioptimus_jax.pretrain.programs import architecture_in
 from bioptimus_jax.pretrain.shape import shape_of
+from bioptimus_jax.progress.console import Console
 from bioptimus_jax.records.counts import ExportCounts, StageResult
 from bioptimus_jax.records.export import ABOUT, Export, read_export
 from bioptimus_jax.run.folder import Run
@@ -68,6 +69,7 @@ def build(run: Run[HasTraining], folder: Path) -> StageResult:
     finished = [name for name in ended if phase_of(name) in run.config.phases]
     if lost := run.lost_metrics('pretrain'):
         run.console.say(f'export: {lost}: the losses on the model cards may be wrong')
+    exporter = Exporter(run.console, run.config, folder, initial, texts, run.workdir)
     gates: dict[str, Mapping[str, float]] = {}
     source = [sha256(file) for file in sorted(initial.iterdir())]
 
@@ -83,9 +85,7 @@ def build(run: Run[HasTraining], folder: Path) -> StageResult:
         else:
             turning = shape_of(run.config, run.config.phase[phase_of(phase)]).turning
             objective = planned_objective(run.config, architecture_in(architecture, turning, phase_of(phase)))
-            gates |= _exported(
-                run, folder, phase, checkpoint, objective, load_phase(pretrain, phase), initial, texts
-            )
+            gates |= exporter.export(phase, checkpoint, objective, load_phase(pretrain, phase))
         run.saved()
     missing = [phase for phase in run.config.phases if phase not in finished]
     if missing:
@@ -116,48 +116,53 @@ def _outlived(folder: Path, made: Collection[str], checkpoints: Callable[[str], 
                 yield file.parent
 
 
-def _exported(
-    run: Run[HasTraining],
-    folder: Path,
-    phase: str,
-    checkpoint: str,
-    objective: Objective,
-    params: Params,
-    initial: Path,
-    texts: Sequence[str],
-) -> Mapping[str, Mapping[str, float]]:
-    """What the gate measured of the phase's model and of those that the objective has beside it, by name."""
-    setting = dataclasses.asdict(run.config.phase[phase_of(phase)])
-    parts = _parts(run.config.pretrain, objective, params, initial)
-    beside = tuple(suffix for suffix in parts if suffix)
-    about = Export(phase=phase, checkpoint=checkpoint, setting=setting, beside=beside or None)
-    threads, measured = run.config.runtime.torch_threads, {}
-    history = card.History.of(run.config, run.workdir)
-    untouched, _ = untouched_in(initial, parts[''].architecture)
-    for suffix in (*beside, ''):  # the model proper last: where it is, the others are
-        name, part = f'{phase}{suffix}', parts[suffix]
-        if isinstance(part, adapters.Adapter):
-            found = adapters.export(folder / name, part, about, f'{phase}{adapters.BASE}')
-            run.console.say(
-                f'export: {name} is the adapter alone, in the form of PEFT, for {phase}{adapters.BASE}'
-            )
-        else:
-            found = export(
-                folder / name,
-                part.architecture,
-                part.params,
-                initial,
-                texts,
-                about,
-                untouched if part.whole else {},
-                threads=threads,
-                card_of=functools.partial(card.model_card, history, phase, suffix=suffix),
-                files={} if suffix else objective.beside(),
-                before=part.before,
-            )
-            run.console.say(f'export: {name} agrees with transformers, logits within {found["logits"]:.1e}')
-        measured[name] = found
-    return measured
+@dataclasses.dataclass(frozen=True)
+class Exporter:
+    """What every export of a run is made with; `initial`: the model at step 0, and `texts`, which the gate reads."""
+
+    console: Console
+    config: HasTraining
+    folder: Path
+    initial: Path
+    texts: Sequence[str]
+    workdir: Path
+
+    def export(
+        self, phase: str, checkpoint: str, objective: Objective, params: Params
+    ) -> Mapping[str, Mapping[str, float]]:
+        """What the gate measured of the phase's model and of those that the objective has beside it, by name."""
+        setting = dataclasses.asdict(self.config.phase[phase_of(phase)])
+        parts = _parts(self.config.pretrain, objective, params, self.initial)
+        beside = tuple(suffix for suffix in parts if suffix)
+        about = Export(phase=phase, checkpoint=checkpoint, setting=setting, beside=beside or None)
+        untouched, _ = untouched_in(self.initial, parts[''].architecture)
+        history, measured = card.History.of(self.config, self.workdir), {}
+        for suffix in (*beside, ''):  # the model proper last: where it is, the others are
+            name, part = f'{phase}{suffix}', parts[suffix]
+            if isinstance(part, adapters.Adapter):
+                found = adapters.export(self.folder / name, part, about, f'{phase}{adapters.BASE}')
+                self.console.say(
+                    f'export: {name} is the adapter alone, in the form of PEFT, for {phase}{adapters.BASE}'
+                )
+            else:
+                found = export(
+                    self.folder / name,
+                    part.architecture,
+                    part.params,
+                    self.initial,
+                    self.texts,
+                    about,
+                    untouched if part.whole else {},
+                    threads=self.config.runtime.torch_threads,
+                    card_of=functools.partial(card.model_card, history, phase, suffix=suffix),
+                    files={} if suffix else objective.beside(),
+                    before=part.before,
+                )
+                self.console.say(
+                    f'export: {name} agrees with transformers, logits within {found["logits"]:.1e}'
+                )
+            measured[name] = found
+        return measured
 
 
 @dataclasses.dataclass(frozen=True)

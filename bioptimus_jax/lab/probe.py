@@ -8,7 +8,7 @@ import dataclasses
 import functools
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +77,8 @@ def probe(run: Run[HasSurgery], tokens: int, contexts: int, fit_steps: int = 0) 
     shape = source.architecture
     compared = variants(shape.layers, contexts, fit_steps, head=not source.fresh)
     wanted = [one for one in compared if rows_fit(one, shape)]
-    wanted, donated = _with_donor(run, wanted, source, hidden)
+    donate = functools.partial(donor.donate, run, source.subwords, hidden)
+    wanted, donated = _with_donor(run.console, run.config.surgery, wanted, donate)
     sums = costs.timed(summing(run.config.surgery.batch_pieces, run.console))
     without = hiding(source, hidden)
     spellings = list(map(without.subwords.spell_token, hidden))
@@ -158,12 +159,13 @@ def hiding(source: Loaded, hidden: Sequence[str]) -> Loaded:
 
 
 def _with_donor(
-    run: Run[HasSurgery], wanted: Sequence[Surgery], source: Loaded, hidden: Sequence[str]
+    console: Console, own: Surgery, wanted: Sequence[Surgery], donate: Callable[[], Donated]
 ) -> tuple[list[Surgery], Donated | None]:
-    """The variants with the settings of the run's donor, and what it knows; without those that need a donor where word
-    vectors cannot be trained. Raises what is wrong with a donor that was named.
+    """The variants with the donor of the run's `own` settings, and what it knows.
+
+    Those that need a donor are left out where word vectors cannot be trained. Raises what is wrong with a donor that
+    was named.
     """
-    own = run.config.surgery
     wanted = [
         dataclasses.replace(one, anchors=own.anchors) if one.initialisation.donor else one for one in wanted
     ]
@@ -171,11 +173,11 @@ def _with_donor(
     try:
         for one in needing:
             donor.check(dataclasses.replace(one, donor=own.donor))
-        return wanted, donor.donate(run, source.subwords, hidden) if needing else None
+        return wanted, donate() if needing else None
     except (ConfigError, InputError) as error:
         if own.donor:
             raise
-        run.console.say(f'probe: without variants that need a donor: {error}')
+        console.say(f'probe: without variants that need a donor: {error}')
         return [one for one in wanted if one not in needing], None
 
 

@@ -17,7 +17,7 @@ from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetuning.config import NOT_OF_A_SETTING
 from bioptimus_jax.model.config import SNAPSHOT, SOURCE, phase_of
 from bioptimus_jax.pretrain import mixture
-from bioptimus_jax.pretrain.config import PAPER_PHASES, SELF_PACED, Phase
+from bioptimus_jax.pretrain.config import PAPER_PHASES, SELF_PACED, HasTraining, Phase
 from bioptimus_jax.pretrain.curriculum import ScheduledPhase, Stretch, stretches
 from bioptimus_jax.pretrain.objective import masking_of, objective_of, unusual_objective
 from bioptimus_jax.pretrain.shape import StepShape, own_shape, shape_of, warmup_of
@@ -62,7 +62,7 @@ def setting_name(phase: Phase) -> str:
     return name if shares == '80-10-10' else f'{name}, {shares}'
 
 
-def phase_name(config: Experiment, name: str) -> str:
+def phase_name(config: HasTraining, name: str) -> str:
     """What a phase trains on: what it masks; with an objective that is not the usual one also the name of that."""
     setting = setting_name(config.phase[name])
     if not (own := unusual_objective(config, name)):
@@ -340,16 +340,15 @@ def _conditions(m: Measures, names: Sequence[str], rates: Sequence[float]) -> di
         'learning rate': _path_of_rates(m),
         **evaluation,
         **_keys('pretrain', config.pretrain, PRETRAIN_ROW),
-        **_of_objectives(config, names),
+        **_of_objectives(config.resolved.objective, map(config.objective_in, names)),
     }
 
 
-def _of_objectives(config: Experiment, names: Sequence[str]) -> dict[str, str]:
-    """Settings of the objectives of these phases; paths, which no manifest has, are left out."""
-    resolved = config.resolved.objective
+def _of_objectives(resolved: Mapping[str, Any], names: Iterable[str]) -> dict[str, str]:
+    """Settings of these objectives, `resolved` by name; paths, which no manifest has, are left out."""
     return {
         f'objective.{one}.{key}': str(value)
-        for one in dict.fromkeys(map(config.objective_in, names))
+        for one in dict.fromkeys(names)
         for key, value, metadata in walk(resolved[one])
         if not metadata.get('path')
     }

@@ -48,7 +48,7 @@ from bioptimus_jax.records.statistics import (
 from bioptimus_jax.records.surgery import TokenRow
 from bioptimus_jax.records.vocabulary import Comparison, Entities, Frequency
 from bioptimus_jax.run.folder import Run
-from bioptimus_jax.run.manifests import MANIFEST, STARTED, read_claim, require_as_taken, require_whole
+from bioptimus_jax.run.manifests import read_claim
 from bioptimus_jax.scoring.comparison import SeedKey
 from bioptimus_jax.storage.files import JsonObject, read_json
 from bioptimus_jax.surgery.account import TOKENS_FILE
@@ -67,8 +67,6 @@ OF_BASELINES = (
 READ = ('corpus', 'vocab', 'surgery', 'pretrain', 'export', 'finetune', 'analyze')
 WEIGHTS = ('model', 'pytorch_model', 'adapter_model')
 """The beginnings of the names of files of weights."""
-NAMED = 3
-"""Missing files of a stage that are named."""
 LABELS = {SOURCE: 'source', PHASE_INITIAL: 'initial (step 0)'}
 RecordT = TypeVar('RecordT', bound=Record)
 OfModelT = TypeVar('OfModelT', bound=ModelOnSet)
@@ -391,7 +389,9 @@ def read_measures(run: Run, details: bool = True) -> Measures:
 
     Without `details` no `audit`, `tokens` and `points`: many runs are read for their scores, and these are large.
     """
-    pretrain, gaps = run.stage_metrics('pretrain'), _gaps(run)
+    pretrain = run.stage_metrics('pretrain')
+    lacking = [said for stage in READ for said in run.lacks(stage)]
+    gaps = f'Incomplete: {"; ".join(lacking)}.' if lacking else ''
     training = Training.among(pretrain)
     folders = {stage: run.stage_folder(stage) for stage in READ}
     begun = _begun([run.workdir / s for s in run.config.stages if not run.manifest(s)])
@@ -432,25 +432,6 @@ def _begun(unfinished: Iterable[Path]) -> dict[str, Claim]:
     """Stage -> the claim of an attempt, for those of the folders that have one."""
     claims = {folder.name: read_claim(folder) for folder in unfinished}
     return {stage: claim for stage, claim in claims.items() if claim}
-
-
-def _gaps(run: Run) -> str:
-    """What is missing of the finished stages. Raises InputError for files that are not what was written."""
-    said = []
-    for stage in READ:
-        folder = run.stage_folder(stage)
-        if not run.manifest(stage) and folder.is_dir() and not (folder / STARTED).exists():
-            said.append(f'{stage} has lost {MANIFEST}: restore it')
-        flaws = run.flaws(stage, bulk=False)
-        require_as_taken(run.workdir / stage, run.manifest(stage) or Manifest())
-        require_whole(folder, dataclasses.replace(flaws, missing=()))
-        if flaws.missing:
-            rest = f' and {len(flaws.missing) - NAMED} more' if len(flaws.missing) > NAMED else ''
-            named = f'{", ".join(flaws.missing[:NAMED])}{rest}'
-            said.append(f'{stage} has lost {named}, which `bioptimus {stage}` rebuilds')
-        if lost := run.lost_metrics(stage):
-            said.append(f'{lost}: curves and times may be wrong')
-    return f'Incomplete: {"; ".join(said)}.' if said else ''
 
 
 def flat(counts: Mapping[str, Any], prefix: str = '') -> JsonObject:

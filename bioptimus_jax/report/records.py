@@ -33,13 +33,17 @@ SEED = '.seed-'
 REMEDY = f'`bioptimus sweep`, and `bioptimus report` of run folders, write {RECORDS}'
 
 
+@dataclasses.dataclass(eq=False)
 class Recorded(Run):
     """A run of which the record is left. It has a name, a configuration and manifests, and no folder."""
 
-    def __init__(self, place: Path, experiment: Experiment, manifests: Mapping[str, Manifest]):
-        self.workdir, self.config, self.manifests = place, experiment, manifests
+    workdir: Path
+    config: Experiment
+    manifests: Mapping[str, Manifest]
+
+    def __post_init__(self) -> None:
         self.leads, self.mirror = True, None
-        self.console, self.metrics = Console(quiet=True), MetricsLog(place)
+        self.console, self.metrics = Console(quiet=True), MetricsLog(self.workdir)
 
     def manifest(self, stage: str) -> Manifest | None:
         return self.manifests.get(stage)

@@ -68,12 +68,11 @@ def as_made(given: Experiment, folder: Path) -> Experiment:
 
 def given_otherwise(made: Experiment, given: Experiment) -> list[str]:
     """The settings that are given and are not those that stages were begun with: `key: of the stages -> given`."""
-    return differences(_flat(made), _flat(given))
-
-
-def _flat(experiment: Experiment) -> Claim:
-    """Every key with its value, those of objectives and of an initialisation among them, given or not."""
-    return Claim(config={name: value for name, value, _ in walk(experiment.resolved)})
+    # Resolved: keys of objectives and of an initialisation among them, given or not.
+    before, now = (
+        Claim(config={name: value for name, value, _ in walk(one.resolved)}) for one in (made, given)
+    )
+    return differences(before, now)
 
 
 def _experiment(manifests: Mapping[str, Begun], folder: Path) -> Experiment:

@@ -1,6 +1,7 @@
 """A run folder: stage folders with manifests, `metrics.jsonl`, progress, and files that are never half-written."""
 
 import contextlib
+import dataclasses
 import errno
 import fnmatch
 import os
@@ -20,6 +21,9 @@ from bioptimus_jax.records.manifests import ComputedOn, Manifest
 from bioptimus_jax.run import manifests
 from bioptimus_jax.run.metrics import MetricsLog, lines_of
 from bioptimus_jax.storage.files import Checksums, JsonObject, digest, existing
+
+NAMED = 3
+"""Missing files of a stage that are named."""
 
 ConfigT = TypeVar('ConfigT', bound=Configuration, covariant=True)
 
@@ -111,6 +115,22 @@ class Run(Generic[ConfigT]):
         )
         remembered.save()
         return flaws
+
+    def lacks(self, stage: str) -> list[str]:
+        """What a stage that was finished has lost, in words. Raises InputError for files that are not what it wrote."""
+        folder, manifest, said = self.stage_folder(stage), self.manifest(stage), []
+        if not manifest and folder.is_dir() and not (folder / manifests.STARTED).exists():
+            said.append(f'{stage} has lost {manifests.MANIFEST}: restore it')
+        flaws = self.flaws(stage, bulk=False)
+        manifests.require_as_taken(self.workdir / stage, manifest or Manifest())
+        manifests.require_whole(folder, dataclasses.replace(flaws, missing=()))
+        if flaws.missing:
+            rest = f' and {len(flaws.missing) - NAMED} more' if len(flaws.missing) > NAMED else ''
+            named = f'{", ".join(flaws.missing[:NAMED])}{rest}'
+            said.append(f'{stage} has lost {named}, which `bioptimus {stage}` rebuilds')
+        if lost := self.lost_metrics(stage):
+            said.append(f'{lost}: curves and times may be wrong')
+        return said
 
     def stage_metrics(self, stage: str, lines: str = '') -> list[JsonObject]:
         """The stage's lines of metrics.jsonl, or `lines` of another name that it wrote, from the run that made them."""

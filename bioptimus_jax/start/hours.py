@@ -9,8 +9,9 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from bioptimus_jax.analysis.config import HasAnalysis
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.finetuning.config import Finetune
 from bioptimus_jax.finetuning.recommended import completed
 from bioptimus_jax.finetuning.task import task_for
 from bioptimus_jax.hosts.workers import cores
@@ -67,9 +68,9 @@ class SetLength:
     test: float
 
 
-def lengths_of_sets(experiment: Experiment, pieces_per_word: float) -> list[SetLength]:
-    """The lengths of the sets of a configuration; none where they are not here or cannot be read."""
-    settings, found = experiment.finetune, []
+def lengths_of_sets(settings: Finetune, pieces_per_word: float) -> list[SetLength]:
+    """The lengths of the sets that are named; none where they are not here or cannot be read."""
+    found = []
     if not os.path.isdir(settings.folder):
         return []
     try:
@@ -98,7 +99,7 @@ def _pieces(words: Sequence[str], pieces_per_word: float, most: float) -> float:
 class Costs:
     """What the seconds follow from. `new`: tokens that the source does not have; `words`: of the corpus."""
 
-    experiment: Experiment
+    experiment: HasAnalysis
     plan: Plan
     speeds: Speeds
     words: float
@@ -201,7 +202,7 @@ class Costs:
         return self._constant(stage) + (words or self.words) / rate
 
 
-def stages_table(experiment: Experiment, planned: Plan, on: Machine) -> Table:
+def stages_table(experiment: HasAnalysis, planned: Plan, on: Machine) -> Table:
     """The time of every stage on this machine; the speeds of a CPU are measured now."""
     speeds = speeds_of(
         on,
@@ -210,7 +211,7 @@ def stages_table(experiment: Experiment, planned: Plan, on: Machine) -> Table:
         experiment.rows.row_pieces,
         experiment.runtime.torch_threads,
     )
-    sets = lengths_of_sets(experiment, planned.assumed.pieces_per_word)
+    sets = lengths_of_sets(experiment.finetune, planned.assumed.pieces_per_word)
     new = new_tokens(experiment.vocab, planned.architecture.vocab_size)
     costs = Costs(experiment, planned, speeds, planned.words, new, sets)
     seconds = costs.seconds()

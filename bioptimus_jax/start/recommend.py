@@ -319,7 +319,7 @@ def _within_hours(
         return None
     rows, runtime = loaded.rows, loaded.runtime
     speeds = speeds_of(machine, shape, FEWEST_ROWS, rows.row_pieces, runtime.torch_threads)
-    lengths = lengths_of_sets(Experiment.from_config(loaded, paths=False), PIECES_PER_WORD_OF_SOURCE)
+    lengths = lengths_of_sets(Experiment.from_config(loaded, paths=False).finetune, PIECES_PER_WORD_OF_SOURCE)
 
     def costs(wanted: Any) -> Costs:
         tried = wanted.copy_and_resolve_references()

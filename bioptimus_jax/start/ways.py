@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.plan import Assumptions, Plan, make_plan
 from bioptimus_jax.scoring.metrics import divided
 from bioptimus_jax.scoring.resampling import percentile_interval, resampled
@@ -93,7 +93,7 @@ def _measured(subwords: Subwords, source: Subwords, texts: Sequence[str]) -> Way
     )
 
 
-def plans(experiment: Experiment, found: Mapping[str, Way]) -> dict[str, Plan]:
+def plans(experiment: HasTraining, found: Mapping[str, Way]) -> dict[str, Plan]:
     """Plans of the same training with each of the vocabularies."""
     made = {}
     for name, way in found.items():
