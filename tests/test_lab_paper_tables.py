@@ -999,5 +999,6 @@ def test_a_phase_is_named_by_its_objective_where_that_is_not_the_usual_one():
 
 def test_settings_of_the_objectives_of_phases_are_conditions():
     config = experiment([TOKENS], pretrain__objective='rtd', objective__rtd__share=0.25)
-    assert _of_objectives(config, ['p0'])['objective.rtd.share'] == '0.25'
-    assert _of_objectives(experiment([TOKENS]), ['p0']) == {}
+    plain = experiment([TOKENS])
+    of_both = [_of_objectives(one.resolved.objective, [one.objective_in('p0')]) for one in (config, plain)]
+    assert (of_both[0]['objective.rtd.share'], of_both[1]) == ('0.25', {})
