@@ -1,10 +1,13 @@
 """Documents for queries: measures by hand and by trec_eval, the order of equals, BM25, files, and a whole stage."""
 
 import contextlib
+import dataclasses
 import io
 import json
 import math
 import re
+import unicodedata
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,12 +18,23 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
+from bioptimus_jax.finetuning import finished
 from bioptimus_jax.finetuning.task import task_for
 from bioptimus_jax.finetuning.texts.usage import EXAMPLE
 from bioptimus_jax.model.pooling import files_for_sentence_transformers
+from bioptimus_jax.report.gain import best_on_devel
+from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
-from bioptimus_jax.scoring.ranking import METRICS, Bm25, mean_average_precision, ndcg, ranked, recall
+from bioptimus_jax.scoring.ranking import (
+    METRICS,
+    Bm25,
+    mean_average_precision,
+    ndcg,
+    ranked,
+    recall,
+    words_in,
+)
 from bioptimus_jax.sets import beir
 from bioptimus_jax.sets.corpora import read_split, set_at, sets_in
 from bioptimus_jax.storage.files import write_json
@@ -80,6 +94,12 @@ def test_bm25_by_hand():
     assert scores[0] == pytest.approx([score(1, 2, 2), score(2, 5, 2), score(1, 1, 1)])
     assert scores[1] == pytest.approx([2 * score(1, 2, 1), 0, 0])
     assert not scores[2].any()
+
+
+def test_words_keep_their_marks():
+    apart = unicodedata.normalize('NFD', 'Größe über 5-HT2A')
+    assert words_in(apart) == words_in('Größe über 5-HT2A') == ['größe', 'über', '5', 'ht2a']
+    assert words_in('हिन्दी में') == ['हिन्दी', 'में']
 
 
 def test_bm25_is_that_of_bm25s():
@@ -263,3 +283,16 @@ def test_a_stage_scores_the_model_as_it_is(scored, monkeypatch):
     low, high = of_model['interval']
     assert low <= record['test']['default']['ndcg'] <= high
     assert of_model['failures'] == {}
+
+
+def test_devel_chooses_nothing_where_nothing_is_learned(scored):
+    """Its devel is empty, so a score of 0 there would choose the first setting and the first model."""
+    m = read_measures(scored[0])
+    assert m.scores('tiny', 'mice', 'devel') == []
+    assert len(m.scores('tiny', 'mice')) == 2
+    assert best_on_devel(m, 'mice', ['absent', 'tiny']) == 'tiny'
+    tried = [dataclasses.replace(m.finetuned[0], setting=setting) for setting in ('long', 'short')]
+    with pytest.raises(
+        InputError, match='RUN: mice has no score on devel that chooses one of long, short; name'
+    ):
+        finished._chosen(Path('RUN'), tried)

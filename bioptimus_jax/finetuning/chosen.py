@@ -9,7 +9,7 @@ from pathlib import Path
 from bioptimus_jax.finetuning.cells import MODEL
 from bioptimus_jax.finetuning.config import TOGETHER
 from bioptimus_jax.finetuning.kept import read_reads
-from bioptimus_jax.finetuning.task import score_of
+from bioptimus_jax.finetuning.task import devel_chooses, score_of
 from bioptimus_jax.records.finetune import FineTuning
 from bioptimus_jax.storage.files import shown_path
 
@@ -49,5 +49,5 @@ def command_for_use(cells: Iterable[tuple[FineTuning, Path]]) -> str:
 
 
 def _devel(record: FineTuning) -> float:
-    """The score on devel; of one that was learned it says nothing, so such fine-tunings come last."""
-    return -math.inf if record.learned_devel else score_of(record, 'devel')
+    """The score on devel; fine-tunings of which it says nothing come last."""
+    return score_of(record, 'devel') if devel_chooses(record) else -math.inf

@@ -8,7 +8,7 @@ from pathlib import Path
 from bioptimus_jax.config.fields import meant
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetuning.statistics import best_settings
-from bioptimus_jax.finetuning.task import score_of
+from bioptimus_jax.finetuning.task import devel_chooses, score_of
 from bioptimus_jax.records.finetune import FineTuning, OutsideCell, ScoredCell
 from bioptimus_jax.run.manifests import MANIFEST, STARTED, read_claim
 from bioptimus_jax.sets.blurb import true_name
@@ -223,9 +223,10 @@ def _under(folder: Path, setting: str, found: Sequence[FoundCell]) -> list[Found
 def _chosen(folder: Path, records: Sequence[ScoredCell]) -> dict[str, str]:
     """Set -> best setting on devel, among equals the first as they are sorted; a set with one setting has that one.
 
-    Raises InputError for a set for which no score can choose: predictions from elsewhere, or a devel that was learned.
+    Raises InputError for a set for which no score can choose: predictions from elsewhere, a devel that was
+    learned, or a task that learns nothing.
     """
-    ranked = [r for r in records if isinstance(r, FineTuning) and not r.learned_devel]
+    ranked = filter(devel_chooses, records)
     found = best_settings((r.dataset, r.setting, score_of(r, 'devel')) for r in ranked)
     for dataset in dict.fromkeys(r.dataset for r in records):
         settings = list(dict.fromkeys(r.setting for r in records if r.dataset == dataset))

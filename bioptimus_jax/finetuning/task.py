@@ -307,3 +307,8 @@ def task_of(record: ModelOnSet) -> Task:
 def score_of(record: ScoredCell, split: str) -> float:
     """The score on a split, 'devel' or 'test', by which seeds, settings and models are compared."""
     return record.splits[split][DEFAULT][task_of(record).metric.name]
+
+
+def devel_chooses(record: ScoredCell) -> bool:
+    """Whether it has a score on devel that can choose: not one that was learned, or of a task that learns nothing."""
+    return isinstance(record, FineTuning) and not record.learned_devel and task_of(record).learns

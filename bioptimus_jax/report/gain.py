@@ -187,6 +187,8 @@ def _gains(m: Measures, chosen: Mapping[str, str]) -> Table:
         f' {len(tested)} sets (Holm), as `bioptimus compare --models` has them. Other items: 95 % of the gain of these'
         ' fine-tuned models on other test items, paired bootstrap. Neither accounts for other pre-trainings.'
     )
+    if last := [d for d, best in chosen.items() if not m.scores(best, d, 'devel')]:
+        note += f' Devel chooses nothing on {", ".join(last)}: there it is the last model.'
     if any(one.over_trainings.untested for one in tested.values()):
         note += (
             ' With one seed, or where every seed gives the same difference, nothing says what another fine-tuning'
@@ -261,9 +263,13 @@ def others(m: Measures) -> Table:
 
 
 def best_on_devel(m: Measures, dataset: str, among: Sequence[str]) -> str:
-    """The model with the highest mean score on devel, the first of equals; '' where none was scored."""
+    """The model with the highest mean score on devel, the first of equals; '' where none was scored.
+
+    Where devel chooses none, as of sets that nothing is learned of, it is the last one that was scored.
+    """
     devel = {x: statistics.fmean(s) for x in among if (s := m.scores(x, dataset, 'devel'))}
-    return max(devel, key=lambda x: devel[x], default='')
+    last = next((x for x in reversed(among) if m.scores(x, dataset)), '')
+    return max(devel, key=lambda x: devel[x], default=last)
 
 
 def _tested(

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetuning import search
 from bioptimus_jax.finetuning.finished import CELLS, RESULTS, claimed, read_cell
-from bioptimus_jax.finetuning.task import Task, score_of, task_of
+from bioptimus_jax.finetuning.task import Task, devel_chooses, score_of, task_of
 from bioptimus_jax.model.config import SOURCE, phase_of
 from bioptimus_jax.model.folder import given
 from bioptimus_jax.pretrain import goodput
@@ -290,7 +290,7 @@ class Measures:
             return []
         cells = self.cells(model, dataset, setting)
         if split == 'devel':  # what was learned says nothing of a model
-            cells = [r for r in cells if not r.learned_devel]
+            cells = [r for r in cells if devel_chooses(r)]
         return [100 * r.splits[split][mode][what or self.task(dataset).metric.name] for r in cells]
 
     def by_seed(self, model: str, dataset: str, setting: str = '') -> dict[SeedKey, float]:

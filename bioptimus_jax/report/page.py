@@ -326,7 +326,7 @@ def headlines(m: Measures, gained: Table) -> list[tuple[str, str]]:
         last = gain.before_and_after(m, dataset)[1]
         if top := last or gain.best_on_devel(m, dataset, m.models):
             test, label = statistics.fmean(m.scores(top, dataset)), m.task(dataset).metric.label
-            how = '' if last else ', best on devel'
+            how = ', best on devel' * bool(not last and m.scores(top, dataset, 'devel'))
             found.append((f'{test:.1f}', f'test {label} on {dataset}{how}: {m.label(top)}'))
     seconds = sum(manifest.seconds or 0 for manifest in m.manifests.values())
     return [*found, (clock(seconds), 'for all finished stages')] if seconds else found

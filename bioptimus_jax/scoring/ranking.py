@@ -8,6 +8,9 @@ Shapes: Q queries, N documents, V words, K a rank that is counted.
 
 import functools
 import math
+import re
+import sys
+import unicodedata
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,7 +26,6 @@ PLACES = 6
 QUERIES_AT_ONCE = 256
 K1, B = 0.9, 0.4
 """What BEIR's own BM25 has (Anserini), for how often a word counts, and for long documents."""
-TERM = r'(?u)\w+'
 
 
 def ranked(
@@ -49,8 +51,20 @@ def ranked(
     return found
 
 
+@functools.cache
+def _word() -> re.Pattern[str]:
+    # Python's \w has no combining marks, so it would cut words of Hindi, and of texts whose accents stand apart.
+    marks = [sign for sign in map(chr, range(sys.maxunicode + 1)) if unicodedata.category(sign)[0] == 'M']
+    return re.compile(rf'\w+(?:[{"".join(marks)}]+\w*)*')
+
+
+def words_in(text: str) -> list[str]:
+    """Runs of letters, their marks, and digits, in small letters; accents may stand on their letters or behind them."""
+    return _word().findall(unicodedata.normalize('NFC', text.lower()))
+
+
 class Bm25:
-    """BM25 (Robertson et al. 1994), with the idf of Lucene, over runs of letters and digits in small letters.
+    """BM25 (Robertson et al. 1994), with the idf of Lucene, over `words_in` texts.
 
     scikit-learn counts the words; no word is left out and none is cut to its stem.
     """
@@ -58,7 +72,7 @@ class Bm25:
     def __init__(self, texts: Sequence[str]):
         from sklearn.feature_extraction.text import CountVectorizer  # slow to import
 
-        self.counter = CountVectorizer(token_pattern=TERM, dtype=np.float64)
+        self.counter = CountVectorizer(analyzer=words_in, dtype=np.float64)
         counts_NxV = self.counter.fit_transform(texts).tocsr()
         length_N = np.asarray(counts_NxV.sum(axis=1)).ravel()
         seen_V = np.asarray((counts_NxV > 0).sum(axis=0)).ravel()

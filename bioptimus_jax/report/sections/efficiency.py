@@ -119,11 +119,13 @@ def aims_of(m: Measures) -> dict[str, Points]:
     """What can be reached -> `(step, value, where)`, the higher the better: the loss is negative."""
     aims = {LOSS: [(step, -loss, f'step {step:,}') for step, loss in m.held_out.items()]}
     for dataset in m.datasets if m.trains else ():
-        aims[f'devel {m.task(dataset).metric.label} on {dataset},'] = [
+        points = [
             (step, statistics.fmean(found), m.label(model))
             for model in m.on_the_way
             if (step := m.step_of(model)) is not None and (found := m.scores(model, dataset, 'devel'))
         ]
+        if points:  # of a set that nothing is learned of there are none
+            aims[f'devel {m.task(dataset).metric.label} on {dataset},'] = points
     return aims
 
 

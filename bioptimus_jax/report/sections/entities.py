@@ -5,7 +5,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from bioptimus_jax.finetuning.task import DEFAULT
+from bioptimus_jax.finetuning.task import DEFAULT, devel_chooses
 from bioptimus_jax.progress.console import clock, numbered
 from bioptimus_jax.records.finetune import FineTuning
 from bioptimus_jax.records.statistics import ModelStatistics
@@ -47,7 +47,8 @@ class ModelScores:
         return self.measures.statistics_of(self.model, self.dataset, self.setting)
 
     def name(self) -> str:
-        chosen = self.setting and self.setting == self.measures.chosen(self.model, self.dataset)
+        by_devel = any(devel_chooses(record) for record in self.cells)
+        chosen = by_devel and self.setting == self.measures.chosen(self.model, self.dataset)
         return f'{self.setting or NOT_RUN}{", chosen" if chosen else ""}'
 
     def test(self) -> Cell:
