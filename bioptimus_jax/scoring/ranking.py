@@ -55,7 +55,8 @@ def ranked(
 def _word() -> re.Pattern[str]:
     # Python's \w has no combining marks, so it would cut words of Hindi, and of texts whose accents stand apart.
     marks = [sign for sign in map(chr, range(sys.maxunicode + 1)) if unicodedata.category(sign)[0] == 'M']
-    return re.compile(rf'\w+(?:[{"".join(marks)}]+\w*)*')
+    # All of them lie behind U+02FF: that is asked first, as it takes a fifth of the time.
+    return re.compile(rf'\w+(?:(?=[^\x00-\u02ff])[{"".join(marks)}]+\w*)*')
 
 
 def words_in(text: str) -> list[str]:
