@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import tokenizers
 from toy_objectives import Steps
 from toy_pretraining import (
     APART,
@@ -411,7 +412,22 @@ def ways(*changes):
     return files_for_sentence_transformers('mean', 16) | dict(changes)
 
 
+CASED = tokenizers.BertWordPieceTokenizer(
+    {token: i for i, token in enumerate(('[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]', 'A', 'a'))},
+    lowercase=False,
+)
 ODD = {
+    'small letters': (
+        ways(
+            ('sentence_bert_config.json', {'do_lower_case': True}),
+            ('tokenizer.json', json.loads(CASED.to_str())),
+        ),
+        r'sentence_bert_config\.json: do_lower_case is true, and the tokenizer keeps capitals; make small letters of',
+    ),
+    'ends': (
+        ways(('tokenizer_config.json', {'truncation_side': 'left'})),
+        r'tokenizer_config\.json: truncation_side is left, but of long texts the beginning is read here; set it to',
+    ),
     'prompt': (
         ways(
             (
@@ -461,9 +477,10 @@ def test_how_others_say_it_is_read(tmp_path):
         )
     )
     (tmp_path / 'config.json').write_text('{"embedding_dimension": 32, "pooling_mode": "cls"}')
+    (tmp_path / 'tokenizer_config.json').write_text('{"model_max_length": 128}')
+    assert (pooling_in(tmp_path), longest_in(tmp_path)) == ('cls', 128)
     (tmp_path / 'sentence_bert_config.json').write_text('{"max_seq_length": 256}')
-    (tmp_path / 'tokenizer_config.json').write_text('{"model_max_length": 512}')
-    assert (pooling_in(tmp_path), longest_in(tmp_path)) == ('cls', 256)
+    assert longest_in(tmp_path) == 256  # as sentence-transformers 6.2.0 has it
 
 
 EMBED_WRONG = {

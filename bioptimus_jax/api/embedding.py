@@ -83,7 +83,7 @@ def embed(
             loaded.encoder,
             on_texts,
             pooling or pooling_in(said) or USUAL,
-            longest or longest_in(said) or positions,
+            longest or min(longest_in(said) or positions, positions),
             size or None,
         )
     return vectors_NxD.astype(np.float32)

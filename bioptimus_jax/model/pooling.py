@@ -13,7 +13,7 @@ from typing import Any
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.storage.files import JsonObject, read_json
-from bioptimus_jax.tokenizer.subwords import SETTINGS
+from bioptimus_jax.tokenizer.subwords import SETTINGS, load
 
 MODULES, POOLED = 'modules.json', '1_Pooling/config.json'
 LENGTH, LONGEST = 'sentence_bert_config.json', 'max_seq_length'
@@ -101,6 +101,7 @@ def pooling_in(folder: Path) -> str | None:
             f'{folder / PROMPTS}: the prompt {prompt!r} comes before every text by default, which is not done here; '
             'put it before your texts, and set default_prompt_name to null'
         )
+    _check_reading(folder)
     path = next(one.get('path') for one in modules if _kind(one) == PARTS[1])
     file = folder / str(path) / 'config.json'
     said = read_json(file)
@@ -116,18 +117,35 @@ def pooling_in(folder: Path) -> str | None:
     return named[found[0]]
 
 
+def _check_reading(folder: Path) -> None:
+    """Raise InputError where texts would be read in another way than is done here."""
+    if _said(folder / LENGTH, 'do_lower_case') is True and not load(folder).lowercase:
+        raise InputError(
+            f'{folder / LENGTH}: do_lower_case is true, and the tokenizer keeps capitals; make small letters of your '
+            'texts, and set it to false'
+        )
+    if _said(folder / SETTINGS, 'truncation_side') == 'left':
+        raise InputError(
+            f'{folder / SETTINGS}: truncation_side is left, but of long texts the beginning is read here; set it to '
+            'right'
+        )
+
+
 def longest_in(folder: Path) -> int | None:
-    """The most pieces of a text that a folder says it reads; None where no file says it."""
-    bounds = []
-    for name, key in (
-        (LENGTH, LONGEST),
-        (SETTINGS, 'model_max_length'),
-    ):
-        said = read_json(folder / name)
-        bound = said.get(key) if isinstance(said, dict) else None
+    """The most pieces of a text that a folder says it reads; None where no file says it.
+
+    As in sentence-transformers the tokenizer's own number counts only where there is no other.
+    """
+    for name, key in ((LENGTH, LONGEST), (SETTINGS, 'model_max_length')):
+        bound = _said(folder / name, key)
         if isinstance(bound, int | float) and bound >= FEWEST:
-            bounds.append(int(bound))
-    return min(bounds, default=None)
+            return int(bound)
+    return None
+
+
+def _said(file: Path, key: str) -> Any:
+    said = read_json(file)
+    return said.get(key) if isinstance(said, dict) else None
 
 
 def _kinds(modules: Any) -> tuple[str, ...]:
