@@ -14,6 +14,7 @@ import pytest
 from toy_measures import CLASSES, PHASES, fabricate, manifest, ner_cell, row_of, write_scores
 
 from bioptimus_jax.cli import main as cli
+from bioptimus_jax.cli.status import status_of
 from bioptimus_jax.errors import InputError, Stopped
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetuning.chosen import model_for_use
@@ -654,6 +655,24 @@ def test_what_finished_stages_have_lost_is_said_and_what_is_damaged_refused(tmp_
     (run.workdir / 'report').mkdir()
     page.build(run, run.workdir / 'report')
     assert html.escape(said) in (run.workdir / 'report' / 'index.html').read_text()
+
+
+def test_a_stage_that_was_made_anew_is_said_and_no_card_mixes_two_models(tmp_path):
+    """The page would have the losses of the new training beside the scores of the old one."""
+    run = fabricate(tmp_path / 'r')
+    trained, exported = run.manifest('pretrain'), run.manifest('export')
+    read = dataclasses.replace(exported, inputs={'pretrain': trained.content})
+    write_manifest(run.workdir / 'export', read)
+    assert 'earlier' not in read_measures(run).gaps
+    write_manifest(run.workdir / 'pretrain', dataclasses.replace(trained, content='of another rate'))
+    m = read_measures(run)
+    assert m.gaps == (
+        'Not of one making: export is of an earlier pretrain. Run these again: their numbers are of another model.'
+    )
+    assert page.write_cards(m, tmp_path / 'cards') == 0
+    [state] = [s.outdated for s in status_of(run.workdir).stages if s.stage == 'export']
+    assert state == ('pretrain',)
+    assert 'done, of an earlier pretrain' in status_of(run.workdir).text()
 
 
 @pytest.mark.parametrize(

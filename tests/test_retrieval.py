@@ -286,7 +286,7 @@ def test_a_stage_scores_the_model_as_it_is(scored, monkeypatch):
 
 
 def test_devel_chooses_nothing_where_nothing_is_learned(scored):
-    """Its devel is empty, so a score of 0 there would choose the first setting and the first model."""
+    """A score of 0 on an empty devel would choose the first setting and the first model."""
     m = read_measures(scored[0])
     assert m.scores('tiny', 'mice', 'devel') == []
     assert len(m.scores('tiny', 'mice')) == 2

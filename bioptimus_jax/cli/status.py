@@ -23,7 +23,7 @@ from bioptimus_jax.records.manifests import Begun, Claim, Manifest
 from bioptimus_jax.records.metrics import FILE, Spent, Training
 from bioptimus_jax.report.layout import Cell, Column, Table, missing
 from bioptimus_jax.run.folder import Run
-from bioptimus_jax.run.manifests import place_of, read_claim, read_manifest
+from bioptimus_jax.run.manifests import outdated, place_of, read_claim, read_manifest
 from bioptimus_jax.run.metrics import MetricsLog
 from bioptimus_jax.sets.corpora import settings_on
 from bioptimus_jax.storage.files import JsonObject, bytes_below, intact_jsonl, is_held
@@ -35,13 +35,17 @@ RATED = 10
 
 @dataclasses.dataclass(frozen=True)
 class StageStatus:
-    """What a stage has done; `folder`: of another run, which it was taken from."""
+    """What a stage has done; `folder`: of another run, which it was taken from.
+
+    `outdated`: the stages that it has read and that have been made anew since.
+    """
 
     stage: str
     state: str
     seconds: float | None
     bytes: int
     folder: str | None
+    outdated: tuple[str, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +93,9 @@ class Status:
         """The same for a terminal, in a line a stage."""
         columns = [
             Column('stage', lambda s: s.stage),
-            Column('state', lambda s: s.state),
+            Column(
+                'state', lambda s: s.state + f', of an earlier {", ".join(s.outdated)}' * bool(s.outdated)
+            ),
             Column('progress', lambda s: self._progress(s.stage)),
             Column('left', lambda s: self._left(s)),
             Column('time', lambda s: missing() if s.seconds is None else clock(s.seconds)),
@@ -136,8 +142,12 @@ def status_of(folder: Path) -> Status:
     if not folder.is_dir():
         raise InputError(f'{folder}: no such run folder')
     run = Run(folder, Experiment(), quiet=True)
+    known = {name: manifest for name in STAGES if (manifest := run.manifest(name))}
+    older = outdated(known)
     stages = [
-        _stage(folder / name, run.manifest(name), is_held(run.lock(name)), run.scratch(name))
+        _stage(
+            folder / name, known.get(name), is_held(run.lock(name)), run.scratch(name), older.get(name, ())
+        )
         for name in STAGES
     ]
     if all(stage.state == NOT_BEGUN for stage in stages):
@@ -153,13 +163,15 @@ def status_of(folder: Path) -> Status:
     )
 
 
-def _stage(folder: Path, manifest: Manifest | None, held: bool, scratch: Path) -> StageStatus:
+def _stage(
+    folder: Path, manifest: Manifest | None, held: bool, scratch: Path, older: tuple[str, ...]
+) -> StageStatus:
     """What a stage has done in its folder; `held`: a process works on it."""
     begun = held or read_claim(folder)
     state = AT_WORK if held else DONE if manifest else UNFINISHED if begun else NOT_BEGUN
     of_stage = manifest or Manifest()
     size = bytes_below(folder) + bytes_below(scratch)
-    return StageStatus(folder.name, state, of_stage.seconds, size, of_stage.folder)
+    return StageStatus(folder.name, state, of_stage.seconds, size, of_stage.folder, older)
 
 
 def _pretraining(folder: Path, metrics: MetricsLog, state: str) -> StepsDone | None:

@@ -48,7 +48,7 @@ from bioptimus_jax.records.statistics import (
 from bioptimus_jax.records.surgery import TokenRow
 from bioptimus_jax.records.vocabulary import Comparison, Entities, Frequency
 from bioptimus_jax.run.folder import Run
-from bioptimus_jax.run.manifests import read_claim
+from bioptimus_jax.run.manifests import outdated, read_claim
 from bioptimus_jax.scoring.comparison import SeedKey
 from bioptimus_jax.storage.files import JsonObject, read_json
 from bioptimus_jax.surgery.account import TOKENS_FILE
@@ -392,6 +392,10 @@ def read_measures(run: Run, details: bool = True) -> Measures:
     pretrain = run.stage_metrics('pretrain')
     lacking = [said for stage in READ for said in run.lacks(stage)]
     gaps = f'Incomplete: {"; ".join(lacking)}.' if lacking else ''
+    manifests = {s: m for s in run.config.stages if (m := run.manifest(s)) is not None}
+    if older := outdated({stage: made for stage, made in manifests.items() if stage in READ}):
+        said = '; '.join(f'{stage} is of an earlier {", ".join(anew)}' for stage, anew in older.items())
+        gaps += f' Not of one making: {said}. Run these again: their numbers are of another model.'
     training = Training.among(pretrain)
     folders = {stage: run.stage_folder(stage) for stage in READ}
     begun = _begun([run.workdir / s for s in run.config.stages if not run.manifest(s)])
@@ -410,9 +414,9 @@ def read_measures(run: Run, details: bool = True) -> Measures:
         difficulty=_difficulty(run.workdir, folders['pretrain']),
         labels=_labels(folders['finetune'] / 'labels.json'),
         encoded=Encoded.among(run.stage_metrics('surgery')),
-        manifests={s: m for s in run.config.stages if (m := run.manifest(s)) is not None},
+        manifests=manifests,
         begun=begun,
-        gaps=gaps,
+        gaps=gaps.strip(),
         training_mentions=[of_set for one in found['lint'] if (of_set := one.training)],
         **found,
     )

@@ -29,7 +29,7 @@ from bioptimus_jax.report.resolved import as_made, given_otherwise
 from bioptimus_jax.report.section import Section, arranged
 from bioptimus_jax.report.use import Use, use
 from bioptimus_jax.run.folder import Run
-from bioptimus_jax.run.manifests import versions
+from bioptimus_jax.run.manifests import outdated, versions
 from bioptimus_jax.storage.files import atomic
 
 CARDS = 'cards'
@@ -225,8 +225,13 @@ def remove_parts(folder: Path) -> None:
 
 def write_cards(m: Measures, folder: Path) -> int:
     """A model card with the scores for every exported model that has some: MODEL.md, to be put in place of the
-    README.md that export wrote before there were any. Returns how many."""
+    README.md that export wrote before there were any. Returns how many.
+
+    None where the scores are not those of what is trained now: a card would say of one model what is true of another.
+    """
     written = 0
+    if outdated(m.manifests).keys() & {'export', 'finetune'}:
+        return written
     for model in m.models:
         exported = m.run.stage_folder('export') / model
         about = read_export(exported) if phase_of(model) in m.run.config.phases else None

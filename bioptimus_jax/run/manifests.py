@@ -84,6 +84,19 @@ def read_manifest(folder: Path) -> Manifest | None:
     return _read(Manifest, folder, MANIFEST)
 
 
+def outdated(stages: Mapping[str, Manifest]) -> dict[str, tuple[str, ...]]:
+    """Stage -> those of the `stages` that it has read and that have been made anew since, where there are any."""
+    found = {
+        stage: tuple(
+            read
+            for read, content in manifest.inputs.items()
+            if read in stages and content != stages[read].content
+        )
+        for stage, manifest in stages.items()
+    }
+    return {stage: anew for stage, anew in found.items() if anew}
+
+
 def read_claim(folder: Path) -> Claim | None:
     """The claim of an attempt at a stage that has not ended; None without one. Raises InputError for damage."""
     return _read(Claim, folder, STARTED)
