@@ -22,7 +22,7 @@ from bioptimus_jax.finetuning.recommended import completed, open_keys
 from bioptimus_jax.finetuning.summary import result_line
 from bioptimus_jax.finetuning.verdict import compare_models
 from bioptimus_jax.records.record import plain
-from bioptimus_jax.report.gain import gain, others, overall
+from bioptimus_jax.report.gain import fallen, gain, others, overall
 from bioptimus_jax.report.measures import Measures, read_measures
 from bioptimus_jax.report.sections.in_text import in_text
 from bioptimus_jax.report.use import use
@@ -124,6 +124,9 @@ def test_the_verdict_of_a_page_is_what_compare_prints(seeds, errors, word, tmp_p
     m = read_measures(Run(tmp_path / 'run', Experiment(), quiet=True))
     found = overall(m)
     assert found.word == word
+    assert bool(fallen(m)) == (word == 'worse')
+    advice = 'the source is ahead: take it there, or adapt with its vocabulary'
+    assert any(advice in step for step in use(m).next) == (word == 'worse')
     assert shlex.split(found.command)[3:] == [
         str(tmp_path / 'run' / 'finetune' / list(errors)[at]) for at in (0, -1)
     ]

@@ -243,6 +243,10 @@ def test_a_stage_scores_the_model_as_it_is(scored, monkeypatch):
     )
     assert line.startswith('mice: cut: 7 texts of more than 4 pieces of tiny; config.finetune.max_pieces')
     assert re.search(r'^tiny +\d+\.\d\d +\d+\.\d\d to \d+\.\d\d +2$', said, re.M)  # no score on devel
+    [code] = re.findall(r'^finetune: use it for mice: python -c "(.*)"$', said, re.M)
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(code, {})  # predict would refuse it
+    assert printed.getvalue().startswith('[[')
     folder = run.folder('finetune')
     record, again = [json.loads(line) for line in (folder / 'results.jsonl').read_text().splitlines()]
     assert record['test'] == again['test']

@@ -1,7 +1,6 @@
 """The one rule for the fine-tuned model of a set that is for use: of those that are kept the best one on devel."""
 
 import math
-import shlex
 import statistics
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,7 +8,7 @@ from pathlib import Path
 from bioptimus_jax.finetuning.cells import MODEL
 from bioptimus_jax.finetuning.config import TOGETHER
 from bioptimus_jax.finetuning.kept import read_reads
-from bioptimus_jax.finetuning.task import devel_chooses, score_of
+from bioptimus_jax.finetuning.task import devel_chooses, score_of, task_of
 from bioptimus_jax.records.finetune import FineTuning
 from bioptimus_jax.storage.files import shown_path
 
@@ -43,9 +42,10 @@ def model_for_use(cells: Iterable[tuple[FineTuning, Path]]) -> Path | None:
 
 def command_for_use(cells: Iterable[tuple[FineTuning, Path]]) -> str:
     """The command that applies the `model_for_use` to as many texts as it reads at once; '' where none is kept."""
+    cells = list(cells)
     if not (folder := model_for_use(cells)):
         return ''
-    return f'bioptimus predict {shlex.quote(shown_path(folder))} --text={read_reads(folder).shown["command"]}'
+    return task_of(cells[0][0]).command(shown_path(folder), read_reads(folder).shown['command'])
 
 
 def _devel(record: FineTuning) -> float:

@@ -6,6 +6,7 @@ is not the first one there was.
 
 import abc
 import dataclasses
+import shlex
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
@@ -97,6 +98,10 @@ class Task(abc.ABC):
     """Keys of `detail` that results.jsonl holds."""
     summed: tuple[str, ...] = ()
     """Keys of `reported` that the manifest holds, summed over all cells."""
+
+    def command(self, folder: str, text: str) -> str:
+        """The command that applies a kept model; `text`: what stands for a text, in quotes."""
+        return f'bioptimus predict {shlex.quote(folder)} --text={text}'
 
     @abc.abstractmethod
     def read(self, chosen: NamedSet) -> Any:

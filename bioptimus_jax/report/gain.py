@@ -97,6 +97,23 @@ def overall(m: Measures) -> Verdict | None:
     return Verdict(word, sentence, command)
 
 
+def fallen(m: Measures) -> list[str]:
+    """The sets on which the last phase is worse than the source, over fine-tunings, or over test items where that is
+    all that can be tested."""
+    first, last = before_and_after(m)
+    if not last or first != m.source:
+        return []
+    try:
+        both = compare_both(*(_on_all_sets(m, model) for model in (first, last)))
+    except InputError:
+        return []
+    tested = {
+        of_set.pairing.dataset: one.on_items if one.over_trainings.p is None else one.over_trainings
+        for one, of_set in zip(both.found, both.of_sets, strict=True)
+    }
+    return [dataset for dataset, effect in tested.items() if effect and winner_of(effect) == 'A']
+
+
 def _lacking(m: Measures, last: str) -> str:
     """What has to be scored before the adaptation can be judged; `last`: the last phase that was scored, or ''."""
     if not m.datasets:
@@ -125,15 +142,19 @@ def _by_set(both: ModelComparison) -> str:
 
 def _finished(m: Measures, model: str) -> str:
     """Words on its folder, with what devel chooses where there are several settings; '' where these were chosen over
-    other models too, and differ.
+    other models too, or devel chooses none, and they differ.
     """
     sets = [d for d in m.datasets if m.settings(model, d)]
     setting, several = '', any(len(m.settings(model, d)) > 1 for d in sets)
     if several:
         chosen = {m.chosen(model, d) for d in sets}
-        if m.run.config.finetune.tuned_on and len(chosen) > 1:
+        tuned_on = m.run.config.finetune.tuned_on
+        if not tuned_on and all(m.scores(model, d, 'devel') for d in sets):
+            setting = f':{BY_DEVEL}'
+        elif len(chosen) > 1:
             return ''
-        setting = f':{chosen.pop() if m.run.config.finetune.tuned_on else BY_DEVEL}'
+        else:
+            setting = f':{chosen.pop()}'
     return f'{shown_path(m.run.stage_folder("finetune") / model)}{setting}'
 
 

@@ -65,31 +65,25 @@ def _next(m: Measures) -> list[str]:
     first, last = gain.before_and_after(m)
     if m.trains and not any(m.scores(m.source, d) for d in m.datasets):
         steps.append('Score the source too: add it to config.finetune.models, as source.')
-    seeds = max((len(m.scores(x, d)) for x in m.models for d in m.datasets), default=0)
-    if seeds < FEWEST_SEEDS:
+    learned = [d for d in m.datasets if m.task(d).learns]  # other sets have the same score with every seed
+    seeds = max((len(m.scores(x, d)) for x in m.models for d in learned), default=0)
+    if learned and seeds < FEWEST_SEEDS:
         steps.append(
             'Fine-tune with more seeds, so that the difference can be tested: --config.finetune.seeds=0,1,2'
         )
-    if settings.keep == 'none':
+    if learned and settings.keep == 'none':
         steps.append('Keep the fine-tuned models, to use them: --config.finetune.keep=best')
     if settings.keep != TOGETHER and (ahead := _vote(m, last or first)) >= VOTE_PAYS:
         steps.append(
             f'Use the seeds together, which are {ahead:.1f} points ahead of one on the mean of the sets: '
             f'--config.finetune.keep={TOGETHER}'
         )
-    if m.trains and first == m.source and last:
-        fell = [
-            d
-            for d in m.datasets
-            if (before := m.scores(m.source, d))
-            and (after := m.scores(last, d))
-            and statistics.fmean(after) < statistics.fmean(before)
-        ]
-        if fell:
-            steps.append(
-                f'On {", ".join(fell)} the source is ahead: take it there, or adapt with its vocabulary '
-                '(--config.vocab.kind=source), or on more text.'
-            )
+    if m.trains and (fell := gain.fallen(m)):
+        kept = m.run.config.vocab.kind == 'source'
+        vocabulary = '' if kept else 'with its vocabulary (--config.vocab.kind=source), or '
+        steps.append(
+            f'On {", ".join(fell)} the source is ahead: take it there, or adapt {vocabulary}on more text.'
+        )
     return steps
 
 

@@ -1,5 +1,6 @@
 """Documents for a query, by the cosine of vectors: nDCG@10, recall and MAP, as BEIR has them. Nothing is learned."""
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,10 @@ class RetrievalTask(Task):
         from bioptimus_jax.finetuning.texts.vectors import Vectors
 
         return Vectors(pretrained, labels, dtype)
+
+    def command(self, folder: str, text: str) -> str:
+        code = f'import bioptimus_jax as bx; print(bx.embed({folder!r}, [{text}]))'
+        return f'python -c {shlex.quote(code)}' if set('"$`!\\') & set(code) else f'python -c "{code}"'
 
     def target(self, window: Any, learned: Sequence[Any], head: Any) -> Any:
         raise NotImplementedError
