@@ -22,6 +22,11 @@ WEIGHTS = (
 SHARDS = ('model-*-of-*.safetensors', 'pytorch_model-*-of-*.bin')  # as transformers calls them
 
 
+def has_weights(folder: Path) -> bool:
+    """Whether there is a file of weights, whole or not."""
+    return any((folder / name).is_file() for name in WEIGHTS)
+
+
 def weight_files(folder: Path) -> list[Path]:
     """The files that hold the weights, an index behind those that it names; none in a folder without weights.
 

@@ -8,6 +8,7 @@ from bioptimus_jax.finetuning.chosen import command_for_use
 from bioptimus_jax.finetuning.config import TOGETHER
 from bioptimus_jax.finetuning.task import DEFAULT
 from bioptimus_jax.model.folder import config_values
+from bioptimus_jax.model.weights import has_weights
 from bioptimus_jax.report import gain
 from bioptimus_jax.report.cells import cell_folder
 from bioptimus_jax.report.measures import Measures
@@ -40,7 +41,12 @@ class Use:
 def use(m: Measures) -> Use:
     """How the run's last exported phase is loaded, kept models are applied, and what would make the answer surer."""
     exported = [m.run.stage_folder('export') / phase for phase in m.phases]
-    there = [shown_path(folder) for folder in exported if (folder / 'config.json').is_file()]
+    # A mirror of a run in a bucket has the small files alone.
+    there = [
+        shown_path(folder)
+        for folder in exported
+        if (folder / 'config.json').is_file() and has_weights(folder)
+    ]
     commands = []
     for dataset in m.datasets:
         cells = ((r, cell_folder(m, r)) for r in m.finetuned if r.dataset == dataset)
