@@ -1,5 +1,6 @@
 """The report on fabricated run folders: finished, unfinished and empty ones."""
 
+import copy
 import csv
 import dataclasses
 import html
@@ -423,6 +424,18 @@ def test_the_page_says_how_to_use_the_model_and_what_to_try(made, tmp_path):
     said = use.use(one_seed).next
     assert said[0] == 'Score the source too: add it to config.finetune.models, as source.'
     assert said[1].endswith('--config.finetune.seeds=0,1,2')
+
+
+def test_the_curve_of_an_objective_that_masks_nothing_says_what_its_loss_is(tmp_path):
+    m = read_measures(fabricate(tmp_path / 'demo'))
+    assert phases.heldout_loss(m).caption.endswith('[MASK]ed positions only.')
+    run, config = copy.copy(m.run), m.run.config
+    run.config = dataclasses.replace(
+        config, pretrain=dataclasses.replace(config.pretrain, objective='causal')
+    )
+    shown = phases.heldout_loss(dataclasses.replace(m, run=run))
+    assert shown.caption.endswith('nats per piece of a document, told from those before it.')
+    assert 'MASK' not in shown.svg
 
 
 def test_a_vote_that_pays_is_among_what_to_try(tmp_path):

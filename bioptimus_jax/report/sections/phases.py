@@ -3,7 +3,7 @@
 from typing import Any
 
 from bioptimus_jax.model.config import SOURCE
-from bioptimus_jax.pretrain.objective import heldout_loss_of
+from bioptimus_jax.pretrain.objective import heldout_loss_of, masking_of
 from bioptimus_jax.report.drawing import Figure, curves, spanned, training_axis
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, percent, spread
 from bioptimus_jax.report.measures import (
@@ -60,8 +60,10 @@ def phases(m: Measures) -> Table:
 
 
 def heldout_loss(m: Measures) -> Figure:
-    """Held-out loss (nats a piece) against steps and tokens, with the one frozen mask and with every phase's."""
-    lines = {'frozen mask': [spanned(e.step, [e.loss]) for e in m.evaluations]}
+    """Held-out loss against steps and tokens; of what is masked with the one frozen mask and with every phase's."""
+    config = m.run.config
+    masks = any(masking_of(config, name) for name in config.phases)
+    lines = {'frozen mask' if masks else 'held-out texts': [spanned(e.step, [e.loss]) for e in m.evaluations]}
     for name in dict.fromkeys(name for e in m.evaluations for name in e.losses):
         lines[f'masked as in {name}'] = [
             spanned(e.step, [e.losses[name]]) for e in m.evaluations if name in e.losses
@@ -71,9 +73,11 @@ def heldout_loss(m: Measures) -> Figure:
         'Held-out loss',
         {'': lines},
         'step',
-        'nats per [MASK]ed piece',
+        'nats per [MASK]ed piece' if masks else 'held-out loss, nats',
         finish=lambda axes, _: training_axis(axes, m),
-        caption='The same held-out documents and masks at every point; [MASK]ed positions only.',
+        caption='The same held-out documents and masks at every point; [MASK]ed positions only.'
+        if masks
+        else f'The same held-out texts at every point: {heldout_loss_of(config)}.',
         absent=NOT_TRAINED,
     )
 
