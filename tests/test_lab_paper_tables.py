@@ -10,6 +10,7 @@ import shutil
 import statistics
 import zlib
 from html import unescape
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -33,7 +34,7 @@ from bioptimus_jax.cli import main as cli
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.lab import comparison, comparison_figures, paper, paper_tables
-from bioptimus_jax.lab.questions import QUESTIONS, comparable_groups
+from bioptimus_jax.lab.questions import QUESTIONS, Row, chosen_rates, comparable_groups
 from bioptimus_jax.lab.trained import PAPER_SETTINGS, _of_objectives, phase_name, trained_models
 from bioptimus_jax.pretrain.config import Pretrain
 from bioptimus_jax.records.record import plain
@@ -548,6 +549,17 @@ def test_learning_rates_are_rows_of_their_own_and_devel_chooses(tmp_path):
         row(every, 'contextualized, rescaled, learning rate 0.0001')['bc5-chem, test']
         == f'{f1(120):.2f} ± 0.00'
     )
+
+
+def test_devel_chooses_no_learning_rate_where_nothing_is_learned(tmp_path):
+    devel, test = ({'default': {'ndcg': value}} for value in (0.0, 0.5))
+    found = fine_tuned(tmp_path, 'm', 'd', 'standard', 0, 100)
+    found = dataclasses.replace(found, task='retrieval', devel=devel, test=test)
+    measures = SimpleNamespace(settings=lambda *_: ['standard'], scores=lambda *_, **__: [])
+    trained = SimpleNamespace(measures=measures, model='m', seed=0, cells=lambda *_: [found])
+    rows = [Row('m', f', learning rate {rate}', (trained,)) for rate in (1, 2)]
+    assert (rows[0].scores('d'), rows[0].scores('d', split='devel')) == ([50.0], [])
+    assert chosen_rates(rows, ['d']) == {rows[0]: ''}
 
 
 CHOSEN = 'averaged_input, rescaled, learning rate 0.0001'

@@ -8,6 +8,7 @@ import math
 import re
 import unicodedata
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,12 +19,13 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
-from bioptimus_jax.finetuning import finished
+from bioptimus_jax.finetuning import finished, search
 from bioptimus_jax.finetuning.task import task_for
 from bioptimus_jax.finetuning.texts.usage import EXAMPLE
 from bioptimus_jax.model.pooling import files_for_sentence_transformers
-from bioptimus_jax.report.gain import best_on_devel
+from bioptimus_jax.report.gain import _finished, best_on_devel
 from bioptimus_jax.report.measures import read_measures
+from bioptimus_jax.report.sections import entities
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.scoring.ranking import (
@@ -300,3 +302,21 @@ def test_devel_chooses_nothing_where_nothing_is_learned(scored):
         InputError, match='RUN: mice has no score on devel that chooses one of long, short; name'
     ):
         finished._chosen(Path('RUN'), tried)
+    two = dataclasses.replace(m, finetuned=tried)
+    table = entities.scores(two)
+    assert 'Devel chooses nothing on mice: the other tables show the first setting.' in table.note
+    assert 'highest mean' not in table.note
+    assert 'chosen' not in str(table.rows)
+    assert _finished(two, 'tiny').endswith(':long')
+    cells = [
+        SimpleNamespace(
+            name=name,
+            model=name,
+            setting=one.setting,
+            dataset=set_at(scored[0].workdir.parent / 'sets' / 'mice'),
+        )
+        for one in tried
+        for name in ('tiny', 'other')
+    ]
+    found = search.following(cells, [cell for cell in cells if cell.name == 'tiny'], {'tiny': tried[0]})
+    assert [(cell.name, cell.setting) for cell in found] == [('other', 'long'), ('other', 'short')]

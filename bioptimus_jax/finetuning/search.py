@@ -107,12 +107,18 @@ def _record(of_setting: Sequence[Cell], devel: float) -> StoppedSetting:
 def following(
     cells: Sequence[Cell], chosen_from: Sequence[Cell], records: Mapping[str, FineTuning]
 ) -> list[Cell]:
-    """Cells of the models that choose nothing, under the setting that is best on devel over the models that choose."""
+    """Cells of the models that choose nothing, under the setting that is best on devel over the models that choose.
+
+    Of a set that nothing is learned from devel chooses none, so all go on.
+    """
     best = best_settings(
-        (cell.dataset, cell.setting, score_of(records[cell.name], 'devel')) for cell in chosen_from
+        (cell.dataset, cell.setting, score_of(records[cell.name], 'devel'))
+        for cell in chosen_from
+        if _learns(cell)
     )
     models = {cell.model for cell in chosen_from}
-    return [cell for cell in cells if cell.model not in models and cell.setting == best[cell.dataset]]
+    left = [cell for cell in cells if cell.model not in models]
+    return [cell for cell in left if cell.setting == best.get(cell.dataset, cell.setting)]
 
 
 def rungs_of(settings: int, halving: int) -> int:

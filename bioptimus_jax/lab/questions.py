@@ -5,7 +5,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from bioptimus_jax.finetuning.task import score_of
+from bioptimus_jax.finetuning.task import devel_chooses, score_of
 from bioptimus_jax.lab import paper
 from bioptimus_jax.lab.trained import PAPER_SETTINGS, Trained, curriculum_name, group_comparable
 from bioptimus_jax.pretrain.config import PAPER_PHASES
@@ -87,8 +87,11 @@ class Row:
         cells = [self.cells(dataset) for dataset in datasets]
         found: dict[int | None, list[float]] = {}
         for key in cells[0]:
-            if all(key in of_set for of_set in cells):
-                f1 = statistics.fmean(100 * score_of(of_set[key][1], split) for of_set in cells)
+            records = [of_set[key][1] for of_set in cells if key in of_set]
+            if split == 'devel':
+                records = list(filter(devel_chooses, records))
+            if len(records) == len(cells):
+                f1 = statistics.fmean(100 * score_of(record, split) for record in records)
                 found.setdefault(key[0], []).append(f1)
         return found
 
@@ -147,7 +150,8 @@ def pairs_of(question: Question, rows: Sequence[Row]) -> list[tuple[Row, Row]]:
 def chosen_rates(rows: Sequence[Row], datasets: Sequence[str]) -> dict[Row, str]:
     """The row with the highest mean devel F1 among rows that differ in the learning rate alone; and what to say of it.
 
-    The mean is over the sets that all of them have. Where they have none in common the first row stands for them.
+    The mean is over the sets on whose devel all of them have a score. Where there is none the first row stands for
+    them.
     """
     groups: dict[str, list[Row]] = {}
     for row in rows:
@@ -155,10 +159,8 @@ def chosen_rates(rows: Sequence[Row], datasets: Sequence[str]) -> dict[Row, str]
     found = {}
     for group in groups.values():
         scored = [row for row in group if any(map(row.cells, datasets))] or group
-        common = [d for d in datasets if all(row.cells(d) for row in scored)]
-        best = max(
-            scored, key=lambda r: sum(statistics.fmean(r.scores(d, split='devel') or [0]) for d in common)
-        )
+        common = [d for d in datasets if all(row.scores(d, split='devel') for row in scored)]
+        best = max(scored, key=lambda r: sum(statistics.fmean(r.scores(d, split='devel')) for d in common))
         found[best] = ', chosen on devel' if common and len(scored) > 1 else ''
     return found
 

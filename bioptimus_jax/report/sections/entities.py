@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from bioptimus_jax.finetuning.task import DEFAULT, devel_chooses
 from bioptimus_jax.progress.console import clock, numbered
@@ -158,7 +158,7 @@ def scores(m: Measures) -> Table:
         + '. '
         + (_interval_note(m) if m.statistics else '')
         + (VOTES if votes else '')
-        + ('Chosen: highest mean on devel, which the other tables show. ' if several else '')
+        + _chosen(m, models)
         + _searched(m)
         + _learned_devel(m)
         + f'{OF_BASELINES} ' * bool(m.baselines)
@@ -290,6 +290,16 @@ def _searched(m: Measures) -> str:
             'they have no test score. '
         )
     return f'{said}{numbered(found.epochs, "epoch")} were trained instead of {found.epochs_of_all:,}. '
+
+
+def _chosen(m: Measures, models: Sequence[str]) -> str:
+    """Which of several settings the other tables show."""
+    several = [d for d in m.datasets if any(len(m.settings(x, d)) > 1 for x in models)]
+    first = [d for d in several if not m.task(d).learns]
+    said = 'Chosen: highest mean on devel, which the other tables show. ' * (len(first) < len(several))
+    if first:
+        said += f'Devel chooses nothing on {", ".join(first)}: the other tables show the first setting. '
+    return said
 
 
 def _learned_devel(m: Measures) -> str:
