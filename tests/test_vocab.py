@@ -491,6 +491,11 @@ def test_stage_errors_name_the_key(run: Run) -> None:
     alone = Run(run.workdir, dataclasses.replace(run.config, source=Source()), quiet=True)
     for wrong, refusal in (
         (change(run, lowercase=False), 'lowercase: is False, but the source .* lower case'),
+        (
+            change(run, kind='source', tokenizer='bytelevel', lowercase=False),
+            r'tokenizer: is bytelevel, and config\.vocab\.lowercase: is False, but the source .* of the kind wordpiece '
+            'and is lower case; set --config.vocab.tokenizer=wordpiece --config.vocab.lowercase=True$',
+        ),
         (change(run, kind='file'), 'file'),
         (change(alone, kind='source'), 'kind'),
         (change(alone, kind='append'), r'kind: append needs config\.source\.path'),

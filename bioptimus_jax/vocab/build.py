@@ -243,16 +243,14 @@ def read_new_tokens(vocab_folder: Path) -> list[str]:
 
 def check_words(settings: Vocab, subwords: Subwords, owner: str, kind: bool = True) -> None:
     """Raises ConfigError where the tokenizer's casing, or where it matters its `kind`, is not the configuration's."""
+    wrong: dict[str, tuple[str | bool, str]] = {}
     if kind and subwords.kind is not TOKENIZERS.load(settings.tokenizer):
         name = kind_name(subwords.kind)
-        raise ConfigError(
-            f'config.vocab.tokenizer: is {settings.tokenizer}, but {owner} has a tokenizer of the kind {name}; '
-            f'set --config.vocab.tokenizer={name}'
-        )
-    lowercase = subwords.lowercase
-    if lowercase != settings.lowercase:
-        casing = 'lower case' if lowercase else 'cased'
-        raise ConfigError(
-            f'config.vocab.lowercase: is {settings.lowercase}, but {owner} is {casing}; '
-            f'set --config.vocab.lowercase={lowercase}'
-        )
+        wrong['tokenizer'] = name, f'has a tokenizer of the kind {name}'
+    if subwords.lowercase != settings.lowercase:
+        wrong['lowercase'] = subwords.lowercase, f'is {"lower case" if subwords.lowercase else "cased"}'
+    if wrong:
+        keys = ', and '.join(f'config.vocab.{key}: is {getattr(settings, key)}' for key in wrong)
+        found = ' and '.join(what for _, what in wrong.values())
+        right = ' '.join(f'--config.vocab.{key}={value}' for key, (value, _) in wrong.items())
+        raise ConfigError(f'{keys}, but {owner} {found}; set {right}')
