@@ -389,7 +389,11 @@ def test_the_mean_of_models_makes_vectors_as_they_do(trained, tmp_path):
 def test_sentence_transformers_gives_our_vectors(pooling, trained, tmp_path, monkeypatch, capsys):
     library = pytest.importorskip('sentence_transformers')
     folder = shutil.copytree(trained.folder('export') / '0.1', tmp_path / 'model')
-    for path, value in files_for_sentence_transformers(pooling, 16).items():
+    files = files_for_sentence_transformers(pooling, 16, longest=20)
+    files['sentence_bert_config.json']['do_lower_case'] = True  # as its tokenizer does
+    files['tokenizer_config.json'] = json.loads((folder / 'tokenizer_config.json').read_text())
+    files['tokenizer_config.json']['model_max_length'] = 10
+    for path, value in files.items():
         (folder / path).write_text(json.dumps(value))
     theirs = library.SentenceTransformer(str(folder), device='cpu', local_files_only=True).encode(TEXTS)
     np.testing.assert_allclose(bx.embed(folder, TEXTS), theirs, atol=1e-5)
@@ -419,10 +423,10 @@ CASED = tokenizers.BertWordPieceTokenizer(
 ODD = {
     'small letters': (
         ways(
-            ('sentence_bert_config.json', {'do_lower_case': True}),
+            ('sentence_roberta_config.json', {'do_lower_case': True}),
             ('tokenizer.json', json.loads(CASED.to_str())),
         ),
-        r'sentence_bert_config\.json: do_lower_case is true, and the tokenizer keeps capitals; make small letters of',
+        r'sentence_roberta_config\.json: do_lower_case is true, and the tokenizer keeps capitals; make small letters',
     ),
     'ends': (
         ways(('tokenizer_config.json', {'truncation_side': 'left'})),

@@ -34,8 +34,8 @@ def embed(
     encoder; its id on the hub; or a model of transformers with `tokenizer`. `texts`: a list, or rows of a data set with
     a column `text`; special tokens in them are text. `pooling`: mean or cls; empty: as the folder or hub id says, which
     the model is in or was loaded from, else the mean. `dimensions`: how many of the numbers are kept, from the first,
-    of a model that was trained for it; 0: all. `max_pieces`: how much is read of a text; 0: as the folder says.
-    `progress`: a bar; by default on a terminal and in a notebook.
+    of a model that was trained for it; 0: all. `max_pieces`: how much is read of a text, from its
+    beginning; 0: as the folder says. `progress`: a bar; by default on a terminal and in a notebook.
 
     Raises InputError for a folder without a model of a known family, and for vectors that are made in another way;
     ConfigError for a longer vector or window than the model has.

@@ -16,7 +16,9 @@ from bioptimus_jax.storage.files import JsonObject, read_json
 from bioptimus_jax.tokenizer.subwords import SETTINGS, load
 
 MODULES, POOLED = 'modules.json', '1_Pooling/config.json'
-LENGTH, LONGEST = 'sentence_bert_config.json', 'max_seq_length'
+OF_TEXTS, LONGEST = 'sentence_bert_config.json', 'max_seq_length'
+OLDER = ('roberta', 'distilbert', 'camembert', 'albert', 'xlm-roberta', 'xlnet')
+"""What old models have in the name of OF_TEXTS where it has bert."""
 PROMPTS = 'config_sentence_transformers.json'
 PARTS = ('Transformer', 'Pooling', 'Normalize')
 """The last parts of the types of modules that are read here, in their order; the last one may be missing."""
@@ -75,7 +77,7 @@ def files_for_sentence_transformers(pooling: str, size: int, longest: int = 0) -
     ]
     modes = {f'{FLAG}{end}': POOLINGS[pooling].hf_name == name for end, name in FLAGS.items()}
     found: JsonObject = {MODULES: modules, POOLED: {'word_embedding_dimension': size, **modes}}
-    return {**found, LENGTH: {LONGEST: longest}} if longest else found
+    return {**found, OF_TEXTS: {LONGEST: longest}} if longest else found
 
 
 def pooling_in(folder: Path) -> str | None:
@@ -119,9 +121,10 @@ def pooling_in(folder: Path) -> str | None:
 
 def _check_reading(folder: Path) -> None:
     """Raise InputError where texts would be read in another way than is done here."""
-    if _said(folder / LENGTH, 'do_lower_case') is True and not load(folder).lowercase:
+    file = _file_of_texts(folder)
+    if _said(file, 'do_lower_case') is True and not load(folder).lowercase:
         raise InputError(
-            f'{folder / LENGTH}: do_lower_case is true, and the tokenizer keeps capitals; make small letters of your '
+            f'{file}: do_lower_case is true, and the tokenizer keeps capitals; make small letters of your '
             'texts, and set it to false'
         )
     if _said(folder / SETTINGS, 'truncation_side') == 'left':
@@ -136,11 +139,17 @@ def longest_in(folder: Path) -> int | None:
 
     As in sentence-transformers the tokenizer's own number counts only where there is no other.
     """
-    for name, key in ((LENGTH, LONGEST), (SETTINGS, 'model_max_length')):
-        bound = _said(folder / name, key)
+    for file, key in ((_file_of_texts(folder), LONGEST), (folder / SETTINGS, 'model_max_length')):
+        bound = _said(file, key)
         if isinstance(bound, int | float) and bound >= FEWEST:
             return int(bound)
     return None
+
+
+def _file_of_texts(folder: Path) -> Path:
+    """The file that says how texts are read, of several the first."""
+    files = [folder / OF_TEXTS, *(folder / OF_TEXTS.replace('bert', name) for name in OLDER)]
+    return next((file for file in files if read_json(file)), files[0])
 
 
 def _said(file: Path, key: str) -> Any:
