@@ -1033,7 +1033,7 @@ REFUSED = [
     (bx.InputError, 'examples: number 0 has neither', lambda m, t: bx.mask([None], t)),
     (
         bx.InputError,
-        'gold: number 0 needs words with a tag',
+        "gold: number 0 needs 'words' with a tag for each in 'tags', .*; it has words, tags",
         lambda m, t: bx.score([{'words': ['a'], 'tags': []}], []),
     ),
     (

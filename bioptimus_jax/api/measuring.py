@@ -191,7 +191,8 @@ def _gold_lines(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         fits = isinstance(given, list | tuple) and all(isinstance(word, str) for word in words)
         if not fits or ('tags' in record and len(given) != len(words)):
             raise InputError(
-                f'gold: number {number} needs words with a tag for each, or a text, or two, with answers'
+                f"gold: number {number} needs 'words' with a tag for each in 'tags', or 'text', or two 'words', with "
+                f"'answers'; it has {', '.join(map(str, record)) or 'no key'}"
             )
         if 'tags' in record:
             yield ''.join(f'{word}\t{tag}\n' for word, tag in zip(words, given)) + '\n'

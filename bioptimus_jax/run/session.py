@@ -83,7 +83,7 @@ def require_local(flag: str, *places: str) -> None:
     """Raise ConfigError for a URL where only folders of this machine will do."""
     for place in filter(is_remote, places):
         raise ConfigError(
-            f'{flag}={place}: must be a folder of this machine; only runs and their inputs may be URLs'
+            f'{flag}={place}: must be a folder of this machine; stages alone work in a bucket, and read from one'
         )
 
 
