@@ -253,6 +253,7 @@ def test_a_set_describes_itself_and_what_is_wrong_with_that_is_one_line(tmp_path
             {'measures': ['micro']},
             "measures: 'micro': plug-in 'micro' is not installed; .*there are micro_f1",
         ),
+        ({'measures': [1]}, "measures: 1 is no name; give names, such as 'accuracy'"),
         ({'measures': ['pearson']}, 'measures: pearson is for numbers; choose among micro_f1'),
         ({'uncounted': ['c']}, "uncounted: 'c' is not among labels"),
         ({'labels': ['a,b']}, "labels: 'a,b' is no label; with several"),

@@ -161,6 +161,11 @@ def _values(file: Path) -> JsonObject:
             raise InputError(f'{file}: {key}: missing; name the column, or give its number from 1')
     if not 1 <= len(values['texts']) <= 2:
         raise InputError(f'{file}: texts: has {len(values["texts"])} columns; a set has one text or two')
+    for name in values.get('measures', ()):
+        if not isinstance(name, str):
+            raise InputError(
+                f'{file}: measures: {name!r:.60} is no name; give names, such as {USUAL[values["task"]][0]!r}'
+            )
     if values['task'] == SIMILARITY and (wrong := {'labels', 'uncounted', 'several'} & values.keys()):
         raise InputError(
             f'{file}: {sorted(wrong)[0]}: is for task {CLASSES}; answers of {SIMILARITY} are numbers'
