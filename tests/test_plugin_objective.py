@@ -14,6 +14,7 @@ from toy_pretraining import assert_same_bits, killed_copy, of_letters, pretraine
 from bioptimus_jax.config.fields import key
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.experiment.stages import STAGES
+from bioptimus_jax.ext import Trial, defaults
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.tensors import load_folder
 from bioptimus_jax.model.trees import flatten
@@ -137,6 +138,26 @@ class HeldOut:
         terms, _ = jax.jit(self.objective.loss, static_argnums=3)(params, frozen, self.example.rows, None)
         yield 'frozen_loss', float(terms['pieces'] / self.example.weights['pieces'])
 '''
+
+# The objective of the masked language model with a number of each phase beside its masking.
+BESIDE = """
+import numpy as np
+
+from bioptimus_jax.ext import MaskedLM
+
+
+class Beside(MaskedLM):
+    @staticmethod
+    def columns(phase, config):
+        return {'masking': MaskedLM.columns(phase, config), 'beside': np.float32(10 * phase.rate)}
+
+    def example(self, batch, setting, keys_B):
+        found = super().example(batch, setting['masking'], keys_B)
+        return found._replace(counts={**found.counts, 'beside': setting['beside']})
+
+
+OBJECTIVE = Beside
+"""
 
 
 def experiment(folder, **changes):
@@ -275,6 +296,22 @@ def test_a_run_goes_on_with_the_settings_and_the_code_that_it_began_with(
     StageOfRun(same, STAGES['pretrain']).check_settings(replace=False)
     used = experiment_of(trained.workdir)  # what comparisons go by
     assert used.objective['previous'].near == 1.0
+
+
+def test_a_number_may_stand_beside_the_masking_of_a_phase_whose_rate_moves(tmp_path):
+    (tmp_path / 'beside.py').write_text(BESIDE)
+    found = []
+    with plugged(tmp_path):
+        for name in ('mlm', 'beside'):
+            config = defaults()
+            config.phases = ('0.1',)
+            config.phase['0.1'].update(rate=0.2, rate_end=0.4)
+            config.pretrain.objective = name
+            trial = Trial(config, ['abc', 'bcd', 'cda'], [[24], [8, 16]])
+            found.append((trial.masked(), trial.example().counts))
+    (masked, _), (same, counts) = found
+    np.testing.assert_array_equal(masked, same)
+    assert float(counts['beside']) == 2.0
 
 
 def test_terms_with_denominators_of_their_own_add_up_over_micro_batches(prepared):
