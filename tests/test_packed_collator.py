@@ -69,7 +69,9 @@ def model_of(family, attention='sdpa', dtype=torch.float32):
 def test_loss_and_gradients_are_those_without_packing(tokenizer, family, attention):
     """Rows are wider than the model has positions, and a word is masked as it is without packing."""
     model = model_of(family, attention)
-    packed = bx.Collator(tokenizer, '0.3', seed=1, max_pieces=48, pack_for=model, row_pieces=96)(TEXTS)
+    collator = bx.Collator(tokenizer, '0.3', seed=1, max_pieces=48, pack_for=model, row_pieces=96)
+    packed = collator(TEXTS)
+    np.testing.assert_array_equal(collator.masked(TEXTS, 0)['input_ids'], packed['input_ids'])
     plain = bx.Collator(tokenizer, '0.3', seed=1, max_pieces=48)(TEXTS)
     assert packed['input_ids'].shape == (2, 96)
     assert sorted(packed['labels'][packed['labels'] >= 0]) == sorted(plain['labels'][plain['labels'] >= 0])

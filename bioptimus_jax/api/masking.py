@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack, cast
 import numpy as np
 
 from bioptimus_jax.api.objects import experiment, subwords_of, whole_number, workplace
-from bioptimus_jax.api.packing import ModelInputs, Packing, packing_for, tensors_of
+from bioptimus_jax.api.packing import Batch, ModelInputs, Packing, packing_for, tensors_of
 from bioptimus_jax.api.trainers import Moment, moment
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.pretrain.config import Phase
@@ -147,9 +147,7 @@ class Collator:
         else:
             number, more = self._next(now, worker)
             found = self._masked(examples, lambda place, tokens_L: (number, place, *more))
-        if self.packing:
-            return tensors_of(self.packing.rows(found, self._usual), self.packing.added)
-        return tensors_of(self._padded(found))
+        return tensors_of(self._laid_out(found), self.packing.added if self.packing else '')
 
     def _next(self, now: Moment, worker: Any) -> tuple[int, tuple[int, ...]]:
         """The number of the next batch, and what else its masks depend on."""
@@ -170,14 +168,9 @@ class Collator:
         """State for a new worker process: it cannot find the Trainer among its callers, so it is told where that is."""
         return {**self.__dict__, '_made': moment()._replace(run=None), '_run': None}
 
-    def masked(
-        self, examples: Sequence[Mapping[str, Any] | str], step: int, *more: int
-    ) -> dict[str, np.ndarray]:
-        """The batch of that number, a row for each example: int64 [B, L] by name.
-
-        `more`: what else the draws depend on.
-        """
-        return self._padded(self._masked(examples, lambda place, tokens_L: (step, place, *more)))
+    def masked(self, examples: Sequence[Mapping[str, Any] | str], step: int, *more: int) -> Batch:
+        """The batch of that number: int64 [B, L] by name, or packed rows. `more`: what else the draws depend on."""
+        return self._laid_out(self._masked(examples, lambda place, tokens_L: (step, place, *more)))
 
     def _masked(
         self,
@@ -207,6 +200,10 @@ class Collator:
     def _usual(self) -> dict[str, int]:
         """What stands where a row has no piece, 0 for what is not named."""
         return {'input_ids': self.tokenizer.pad_token_id or 0, 'labels': IGNORED}
+
+    def _laid_out(self, rows: Sequence[Mapping[str, np.ndarray]]) -> Batch:
+        """Masked rows as one batch, packed for a model or padded."""
+        return self.packing.rows(rows, self._usual) if self.packing else self._padded(rows)
 
     def _padded(self, rows: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
         """Rows, each as long as the longest one."""
@@ -333,7 +330,8 @@ def mask(
     `examples`: texts, or dicts with `input_ids` or `text`; the rest as for `Collator`, which raises the same errors.
     """
     collator = Collator(tokenizer, phase, seed=seed, max_pieces=max_pieces, words=words, **changes)
-    return collator.masked(examples, whole_number('step', step, 0))
+    number = whole_number('step', step, 0)
+    return collator._padded(collator._masked(examples, lambda place, tokens_L: (number, place)))
 
 
 def mask_row(
