@@ -17,8 +17,8 @@ from bioptimus_jax.tokenizer.subwords import SETTINGS, load
 
 MODULES, POOLED = 'modules.json', '1_Pooling/config.json'
 OF_TEXTS, LONGEST = 'sentence_bert_config.json', 'max_seq_length'
-OLDER = ('roberta', 'distilbert', 'camembert', 'albert', 'xlm-roberta', 'xlnet')
-"""What old models have in the name of OF_TEXTS where it has bert."""
+OLDER = 'sentence_*_config.json'
+"""The same file of old models, which have the name of their family in it."""
 PROMPTS = 'config_sentence_transformers.json'
 PARTS = ('Transformer', 'Pooling', 'Normalize')
 """The last parts of the types of modules that are read here, in their order; the last one may be missing."""
@@ -148,7 +148,7 @@ def longest_in(folder: Path) -> int | None:
 
 def _file_of_texts(folder: Path) -> Path:
     """The file that says how texts are read, of several the first."""
-    files = [folder / OF_TEXTS, *(folder / OF_TEXTS.replace('bert', name) for name in OLDER)]
+    files = [folder / OF_TEXTS, *sorted(folder.glob(OLDER))]
     return next((file for file in files if read_json(file)), files[0])
 
 
