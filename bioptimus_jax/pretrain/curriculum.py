@@ -100,8 +100,8 @@ class Table(NamedTuple):
     """The curriculum as the step reads it: arrays over the P phases, and the `seed`, key data of a random key.
 
     It is an argument of the step and no constant in it, so that runs that differ in it are one compiled program. The
-    `path_`s are of the learning rate, which rises and falls once over the phases of a path. `setting`: an
-    objective's.
+    `path_`s are of the learning rate, which rises and falls once over the phases of a path. `setting`:
+    what an objective asks of a phase.
     """
 
     start: Column

@@ -196,7 +196,7 @@ class Objective(abc.ABC):
 
     @staticmethod
     def columns(phase: Phase, config: HasTraining) -> Setting:
-        """What its table of the curriculum holds of a phase."""
+        """What the table of the curriculum holds of a phase where this is its objective; `example` reads it."""
         return {}
 
     @staticmethod

@@ -212,10 +212,10 @@ ByToken = Mapping[str, tuple[int, float, float]]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AnalysedModel(Record):
-    """All that is measured of a model, as an attempt that is cut off leaves it; of a snapshot up to `frozen_seconds`.
+    """All that is measured of a model, as an attempt that is cut off leaves it.
 
-    `points`: None where no words are drawn. `similarity`: None without a source. `export`: the content of stage export
-    that the model was measured with.
+    A snapshot has neither geometry nor points nor similarity. `points`: None where no words are drawn. `similarity`:
+    None without a source. `export`: the content of stage export that the model was measured with.
     """
 
     model: str

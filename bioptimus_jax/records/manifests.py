@@ -58,8 +58,8 @@ class Manifest(Record):
 
     `content`: digest of the result, an input of later stages. `counts`: what the stage counted, by name. `files`: by
     path within the folder. `metrics`: digest of its lines in metrics.jsonl. `versions`: of installed packages.
-    `origins`: key -> addresses, at a commit, that files were fetched from. `seconds`: it took,
-    over all attempts. `folder`: in which other run its files lie. The record of a run has only some of these.
+    `origins`: key -> addresses, at a commit, that files were fetched from. `seconds`: it took, over all attempts.
+    `folder`: in which other run its files lie. The record of a run has only some of these.
     """
 
     stage: str | None = left_out()

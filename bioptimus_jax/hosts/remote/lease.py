@@ -24,7 +24,10 @@ REMEDY = 'remove the object if no machine works on the run'
 
 @dataclasses.dataclass(frozen=True)
 class Holder(Record):
-    """Who holds a lease: a process and the place where it works. `token`: of one taking. `renewed`: by its clock."""
+    """Who holds a lease: a process and the place where it works.
+
+    `token`: another one each time that it is taken. `renewed`: when, by the clock of the holder.
+    """
 
     host: str
     pid: int
