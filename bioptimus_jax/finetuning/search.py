@@ -109,7 +109,7 @@ def following(
 ) -> list[Cell]:
     """Cells of the models that choose nothing, under the setting that is best on devel over the models that choose.
 
-    Of a set that nothing is learned from devel chooses none, so all go on.
+    Where nothing is learned from a set its devel split chooses no setting, so these cells have every one of them.
     """
     best = best_settings(
         (cell.dataset, cell.setting, score_of(records[cell.name], 'devel'))

@@ -315,5 +315,5 @@ def score_of(record: ScoredCell, split: str) -> float:
 
 
 def devel_chooses(record: ScoredCell) -> bool:
-    """Whether it has a score on devel that can choose: not one that was learned, or of a task that learns nothing."""
+    """Whether its score on devel may choose: devel was not trained on, and the task learns something."""
     return isinstance(record, FineTuning) and not record.learned_devel and task_of(record).learns

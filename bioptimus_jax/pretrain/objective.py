@@ -254,7 +254,7 @@ class Objective(abc.ABC):
 
     @abc.abstractmethod
     def example(self, batch: Tensors, setting: Setting, keys_B: jax.Array) -> Example:
-        """What is predicted from what: of a batch, the columns of its phase, and a key for each row. Traced."""
+        """What is predicted from what: of a batch, the setting of its step, and a key for each row. Traced."""
 
     def informed(self, params: Any, frozen: Any, parts: Any, each: Callable[[OfPart], Any]) -> Any:
         """The rows of all micro-batches, PxBx..., with what the loss of each has to know of the others.

@@ -8,7 +8,7 @@ from bioptimus_jax.records.record import Record
 
 @dataclasses.dataclass(frozen=True)
 class Measured(Record):
-    """The fastest by name ('': none could be used), what each took, and why others were left out."""
+    """The name of the fastest attention ('': none could be used), what each took, and why others were left out."""
 
     chosen: str
     milliseconds: Mapping[str, float]

@@ -293,7 +293,7 @@ def _searched(m: Measures) -> str:
 
 
 def _chosen(m: Measures, models: Sequence[str]) -> str:
-    """Which of several settings the other tables show."""
+    """The note that says which of several settings the other tables show."""
     several = [d for d in m.datasets if any(len(m.settings(x, d)) > 1 for x in models)]
     first = [d for d in several if not m.task(d).learns]
     said = 'Chosen: highest mean on devel, which the other tables show. ' * (len(first) < len(several))
