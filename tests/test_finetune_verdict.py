@@ -22,7 +22,7 @@ from bioptimus_jax.finetuning.recommended import completed, open_keys
 from bioptimus_jax.finetuning.summary import result_line
 from bioptimus_jax.finetuning.verdict import compare_models
 from bioptimus_jax.records.record import plain
-from bioptimus_jax.report.gain import fallen, gain, others, overall
+from bioptimus_jax.report.gain import gain, others, overall
 from bioptimus_jax.report.measures import Measures, read_measures
 from bioptimus_jax.report.sections.in_text import in_text
 from bioptimus_jax.report.use import use
@@ -124,9 +124,9 @@ def test_the_verdict_of_a_page_is_what_compare_prints(seeds, errors, word, tmp_p
     m = read_measures(Run(tmp_path / 'run', Experiment(), quiet=True))
     found = overall(m)
     assert found.word == word
-    assert bool(fallen(m)) == (word == 'worse')
+    assert bool(found.worse) == (word == 'worse')
     advice = 'the source is ahead: take it there, or adapt with its vocabulary'
-    assert any(advice in step for step in use(m).next) == (word == 'worse')
+    assert any(advice in step for step in use(m, found).next) == (word == 'worse')
     assert shlex.split(found.command)[3:] == [
         str(tmp_path / 'run' / 'finetune' / list(errors)[at]) for at in (0, -1)
     ]
@@ -471,7 +471,7 @@ def test_the_source_is_known_by_its_folder_too(path, entry, name, tmp_path):
     write_topics(run.workdir / 'finetune' / name, [6, 7])
     alone = read_measures(run)
     assert gain(alone).absent == 'no model of this run was scored beside the source.'
-    assert not any('Score the source' in step for step in use(alone).next)
+    assert not any('Score the source' in step for step in use(alone, overall(alone)).next)
     write_topics(run.workdir / 'finetune' / '0.4', [7, 9])
     m = read_measures(run)
     assert m.models[0] == name
@@ -480,7 +480,7 @@ def test_the_source_is_known_by_its_folder_too(path, entry, name, tmp_path):
     [row] = [[cell.text for cell in row] for row in gain(m).rows]
     assert row[0] == 'topics'
     assert row[1].startswith('65.00')
-    assert not any('Score the source' in step for step in use(m).next)
+    assert not any('Score the source' in step for step in use(m, overall(m)).next)
 
 
 BASE = {'0:config.json': 'c', '1:model.safetensors': 'w', '2:tokenizer.json': 't'}

@@ -21,6 +21,7 @@ from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetuning.chosen import model_for_use
 from bioptimus_jax.finetuning.kept import Reads
 from bioptimus_jax.records.analysis import SentenceVectors, SimilarityOfPairs
+from bioptimus_jax.records.export import ABOUT, Export
 from bioptimus_jax.records.metrics import Encoded
 from bioptimus_jax.records.record import plain
 from bioptimus_jax.records.statistics import Ensemble, ModelStatistics, OverSeeds
@@ -383,14 +384,16 @@ def test_what_adapting_costs_vectors_of_sentences_is_on_the_page_and_among_what_
     rows = [[c.text for c in row] for row in sentences.sentence_vectors(plain).rows]
     assert rows == [['source', '100', '0.100', '0.841'], ['0.4', '100', '0.970', '0.554']]
     assert 'biosses 100 pairs' in sentences.sentence_vectors(plain).note
-    assert not any(sentences.KEEP in step for step in use.use(plain).next)  # nobody has made it for sentences
+    assert not any(
+        sentences.KEEP in step for step in use.use(plain, None).next
+    )  # nobody has made it for sentences
     of_source = vectors('source', 0.1, 0.841, for_sentences=True)
     lost = dataclasses.replace(plain, similarity=[of_source, plain.similarity[1]])
     said = 'Adapting for words has cost vectors of sentences: r on biosses falls from 0.841 to 0.554 and the mean '
     said += 'cosine of unlike sentences rises from 0.100 to 0.970; keep the source for vectors of sentences, or train '
     said += 'them again (`bioptimus run --config=embed`).'
     assert sentences.sentence_vectors(lost).note.startswith(said)
-    assert said in use.use(lost).next
+    assert said in use.use(lost, gain.overall(lost)).next
     better = dataclasses.replace(lost, similarity=[of_source, vectors('0.4', 0.05, 0.9)])
     assert sentences.lost_similarity(better) == ''
 
@@ -399,11 +402,11 @@ def test_the_page_says_how_to_use_the_model_and_what_to_try(made, tmp_path):
     run = fabricate(tmp_path / 'demo')
     m = read_measures(run)
     write_json(run.workdir / 'export' / '0.4' / 'config.json', {'model_type': 'bert'})
-    assert use.use(m).model == ''  # as in the mirror of a bucket, which has no weights
+    assert use.use(m, gain.overall(m)).model == ''  # as in the mirror of a bucket, which has no weights
     (run.workdir / 'export' / '0.4' / 'model.safetensors').write_bytes(b'')
     best = gain.best_on_devel(m, m.datasets[0], m.models)
     write_json(cell_folder(m, m.cells(best, m.datasets[0])[-1]) / 'model' / 'config.json', {})
-    found = use.use(m)
+    found = use.use(m, gain.overall(m))
     assert found.model == f'{run.workdir}/export/0.4'
     assert f"AutoModelForMaskedLM.from_pretrained('{run.workdir}/export/0.4')" in found.code
     assert len(found.code.splitlines()) == 4
@@ -411,17 +414,17 @@ def test_the_page_says_how_to_use_the_model_and_what_to_try(made, tmp_path):
     assert command.startswith(f'bioptimus predict {run.workdir}/finetune/{best}/{m.datasets[0]}/')
     assert command.endswith(f" --text='...'  # {m.datasets[0]}")
     Reads(texts=2).write(cell_folder(m, m.cells(best, m.datasets[0])[-1]) / 'model')
-    assert use.use(m).commands == (command.replace("'...'", r"$'...\t...'"),)
+    assert use.use(m, gain.overall(m)).commands == (command.replace("'...'", r"$'...\t...'"),)
     assert any('config.finetune.keep=best' in step for step in found.next)
     text = dataclasses.replace(made, measures=m).page()
     assert text.index('class="verdict') < text.index('class="use"') < text.index('<nav')
     assert html.escape(found.code, quote=True).replace('&#x27;', '&#39;') in text
     alone = dataclasses.replace(m, finetuned=[])
-    assert use.use(alone).next[0].startswith('Score the model: name sets in config.finetune.folder')
+    assert use.use(alone, None).next[0].startswith('Score the model: name sets in config.finetune.folder')
     one_seed = dataclasses.replace(
         m, finetuned=[r for r in m.finetuned if r.seed == 0 and r.model != 'source']
     )
-    said = use.use(one_seed).next
+    said = use.use(one_seed, gain.overall(one_seed)).next
     assert said[0] == 'Score the source too: add it to config.finetune.models, as source.'
     assert said[1].endswith('--config.finetune.seeds=0,1,2')
 
@@ -452,7 +455,7 @@ def test_a_vote_that_pays_is_among_what_to_try(tmp_path):
         )
         settings = dataclasses.replace(m.run.config.finetune, **changes)
         m.run.config = dataclasses.replace(m.run.config, finetune=settings)
-        found = use.use(dataclasses.replace(m, statistics=[of_model])).next
+        found = use.use(dataclasses.replace(m, statistics=[of_model]), None).next
         return [step for step in found if 'together' in step]
 
     assert steps(0.9) == []
@@ -671,13 +674,18 @@ def test_what_finished_stages_have_lost_is_said_and_what_is_damaged_refused(tmp_
     assert html.escape(said) in (run.workdir / 'report' / 'index.html').read_text()
 
 
-def test_a_stage_that_was_made_anew_is_said_and_no_card_mixes_two_models(tmp_path):
+def test_a_stage_that_was_made_anew_is_said_and_no_card_mixes_two_models(tmp_path, monkeypatch):
     """The page would have the losses of the new training beside the scores of the old one."""
     run = fabricate(tmp_path / 'r')
+    write_json(run.workdir / 'export' / '0.4' / ABOUT, Export(phase='0.4').json())
+    monkeypatch.setattr(page, 'read_architecture', lambda folder: None)
+    monkeypatch.setattr(page.card, 'model_card', lambda *given: 'the scores')
     trained, exported = run.manifest('pretrain'), run.manifest('export')
     read = dataclasses.replace(exported, inputs={'pretrain': trained.content})
     write_manifest(run.workdir / 'export', read)
-    assert 'earlier' not in read_measures(run).gaps
+    m = read_measures(run)
+    assert 'earlier' not in m.gaps
+    assert page.write_cards(m, tmp_path / 'cards') == 1
     write_manifest(run.workdir / 'pretrain', dataclasses.replace(trained, content='of another rate'))
     m = read_measures(run)
     assert m.gaps == (

@@ -37,7 +37,7 @@ RATED = 10
 class StageStatus:
     """What a stage has done; `folder`: of another run, which it was taken from.
 
-    `outdated`: the stages that it has read and that have been made anew since.
+    `outdated`: the stages that this one has read and that have been run again since.
     """
 
     stage: str
@@ -125,13 +125,11 @@ class Status:
 
     def _left(self, stage: StageStatus) -> Cell:
         """The time that a stage still takes, where its progress tells."""
-        at = (
-            self.pretrain
-            if stage.stage == 'pretrain'
-            else self.finetune
-            if stage.stage == 'finetune'
-            else None
-        )
+        of_stages: dict[str, StepsDone | CellsDone | None] = {
+            'pretrain': self.pretrain,
+            'finetune': self.finetune,
+        }
+        at = of_stages.get(stage.stage)
         if at is None or at.seconds_left is None or stage.state == DONE:
             return missing()
         return Cell(clock(at.seconds_left))

@@ -194,7 +194,7 @@ class Names(Variations):
 
 
 class HasMeaning(Protocol):
-    """A record of a table whose help tells what it does."""
+    """A record with a sentence for `--help`."""
 
     @property
     def meaning(self) -> str: ...

@@ -100,7 +100,7 @@ class Task(abc.ABC):
     """Keys of `reported` that the manifest holds, summed over all cells."""
 
     def command(self, folder: str, text: str) -> str:
-        """The command that applies a kept model; `text`: what stands for a text, in quotes."""
+        """The command that applies a kept model; `text`: a placeholder for the text, in quotes."""
         return f'bioptimus predict {shlex.quote(folder)} --text={text}'
 
     @abc.abstractmethod
@@ -280,7 +280,7 @@ class Task(abc.ABC):
     def of(self, dataset: str, said: SetDescription | None = None) -> 'Task':
         """This task as the set of that name is measured; itself where all sets are measured alike.
 
-        `said`: how the set is described, where it is no public one.
+        `said`: the description of a set that is not public.
         """
         return self
 

@@ -150,8 +150,8 @@ def pairs_of(question: Question, rows: Sequence[Row]) -> list[tuple[Row, Row]]:
 def chosen_rates(rows: Sequence[Row], datasets: Sequence[str]) -> dict[Row, str]:
     """The row with the highest mean devel F1 among rows that differ in the learning rate alone; and what to say of it.
 
-    The mean is over the sets on whose devel all of them have a score. Where there is none the first row stands for
-    them.
+    The mean is over the sets for which all rows have a score on devel. Where there is no such set the first row stands
+    for all.
     """
     groups: dict[str, list[Row]] = {}
     for row in rows:

@@ -137,7 +137,7 @@ def _check_reading(folder: Path) -> None:
 def longest_in(folder: Path) -> int | None:
     """The most pieces of a text that a folder says it reads; None where no file says it.
 
-    As in sentence-transformers the tokenizer's own number counts only where there is no other.
+    As in sentence-transformers, the limit of the tokenizer counts only where no other is given.
     """
     for file, key in ((_file_of_texts(folder), LONGEST), (folder / SETTINGS, 'model_max_length')):
         bound = _said(file, key)

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 from bioptimus_jax.errors import InputError
 
 Params: TypeAlias = Mapping[str, Any]
-"""The nested dicts of a model: each leaf is an array, or what stands for it (a shape, a sharding)."""
+"""The parameters of a model as nested dicts; each leaf is an array, or its shape or sharding."""
 FlatParams: TypeAlias = dict[str, Any]
 """The leaves of `Params` by their path, `a/b/c`."""
 LISTED = 8

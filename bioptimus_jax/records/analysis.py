@@ -224,13 +224,9 @@ class AnalysedModel(Record):
     frozen: tuple[FrozenScore, ...]
     frozen_seconds: float
     geometry: Shape | None = left_out()
-    points: DrawnWords | None = or_null()
+    points: DrawnWords | None = left_out()
     similarity: SentenceVectors | None = left_out()
     export: str | None = ''
-
-    def json(self) -> JsonObject:
-        """The JSON object; a snapshot has no points."""
-        return {n: x for n, x in super().json().items() if self.geometry or n != 'points'}
 
 
 @dataclasses.dataclass(frozen=True)

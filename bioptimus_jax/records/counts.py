@@ -26,7 +26,7 @@ class Counts(Record):
 
 @dataclasses.dataclass(frozen=True)
 class StageResult:
-    """What a stage gives of what it has built; its files lie in its folder.
+    """What a stage returns once its files are written.
 
     `content`: the digest of what later stages read; '': of all its files.
     """
@@ -90,8 +90,8 @@ class VocabCounts(Counts):
 class ContextCounts(Counts):
     """New tokens, by how many contexts they have; sentences that were searched; contexts, and their sentences.
 
-    `not_located`: contexts that the search found and whose place in the text was not found. Only the three that are
-    always there are counted where no token is new.
+    `not_located`: contexts that the search found, but not their place in the text. Where no token is new, only
+    `tokens`, `occurrences` and `sentences` are counted.
     """
 
     STAGE = 'contexts'

@@ -19,7 +19,7 @@ Scores = Mapping[str, Mapping[str, float]]
 class ModelOnSet(Record):
     """A model that is fine-tuned on a set under a setting.
 
-    `task`: the kind of fine-tuning, left out of entities. `set`: how it is described, where it is no public one.
+    `task`: the kind of fine-tuning, left out of entities. `set`: the description of a set that is not public.
     """
 
     model: str

@@ -47,11 +47,15 @@ UNTESTED = {
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """What the adaptation brought, in a word and in a sentence, and the command that prints the same numbers."""
+    """What the adaptation brought, in a word and in a sentence, and the command that prints the same numbers.
+
+    `worse`: the sets on which the last phase is worse than the source.
+    """
 
     word: str
     sentence: str
     command: str = ''
+    worse: tuple[str, ...] = ()
 
 
 def before_and_after(m: Measures, dataset: str = '') -> tuple[str, str]:
@@ -94,24 +98,16 @@ def overall(m: Measures) -> Verdict | None:
     sentence = ' '.join([*differences(before, after, names=(named, last)), sentence])
     folders = [_finished(m, x) for x in (first, last)]
     command = shlex.join(['bioptimus', 'compare', '--models', *folders]) if all(folders) else ''
-    return Verdict(word, sentence, command)
+    return Verdict(word, sentence, command, _worse(both) if first == m.source else ())
 
 
-def fallen(m: Measures) -> list[str]:
-    """The sets on which the last phase is worse than the source, over fine-tunings, or over test items where that is
-    all that can be tested."""
-    first, last = before_and_after(m)
-    if not last or first != m.source:
-        return []
-    try:
-        both = compare_both(*(_on_all_sets(m, model) for model in (first, last)))
-    except InputError:
-        return []
+def _worse(both: ModelComparison) -> tuple[str, ...]:
+    """The sets on which B is worse than A: over fine-tunings, or over test items where that is all that is tested."""
     tested = {
         of_set.pairing.dataset: one.on_items if one.over_trainings.p is None else one.over_trainings
         for one, of_set in zip(both.found, both.of_sets, strict=True)
     }
-    return [dataset for dataset, effect in tested.items() if effect and winner_of(effect) == 'A']
+    return tuple(dataset for dataset, effect in tested.items() if effect and winner_of(effect) == 'A')
 
 
 def _lacking(m: Measures, last: str) -> str:

@@ -157,7 +157,7 @@ class Made:
 
     def about(self) -> About:
         """What the page says of the run beside its sections."""
-        m = self.measures
+        m, verdict = self.measures, gain.overall(self.measures)
         settings = [
             (name, json.dumps(value, ensure_ascii=False))
             for name, value, metadata in walk(m.run.config)
@@ -168,9 +168,9 @@ class Made:
             name=m.run.workdir.name,
             description=f'{description(m)} {m.gaps}'.strip(),
             settings=settings,
-            verdict=gain.overall(m),
+            verdict=verdict,
             headlines=headlines(m, self.tables['gain']),
-            use=use(m),
+            use=use(m, verdict),
         )
 
     def page(self, live: Live | None = None) -> str:

@@ -38,8 +38,11 @@ class Use:
     next: tuple[str, ...] = ()
 
 
-def use(m: Measures) -> Use:
-    """How the run's last exported phase is loaded, kept models are applied, and what would make the answer surer."""
+def use(m: Measures, verdict: gain.Verdict | None) -> Use:
+    """How the run's last exported phase is loaded, kept models are applied, and what would make the answer surer.
+
+    `verdict`: what the adaptation brought, as `gain.overall` has it.
+    """
     exported = [m.run.stage_folder('export') / phase for phase in m.phases]
     # A mirror of a run in a bucket has the small files alone.
     there = [
@@ -56,10 +59,10 @@ def use(m: Measures) -> Use:
     model = there[-1] if there else ''
     kinds = config_values(Path(model)).get('architectures') or [MASKED_LM] if model else ['']
     code = CODE.format(folder=model) if kinds[0].endswith(MASKED_LM) else ''
-    return Use(model, code, tuple(commands), tuple(_next(m)))
+    return Use(model, code, tuple(commands), tuple(_next(m, verdict)))
 
 
-def _next(m: Measures) -> list[str]:
+def _next(m: Measures, verdict: gain.Verdict | None) -> list[str]:
     """What would tell more, by what this run lacks; nothing where it lacks nothing."""
     settings = m.run.config.finetune
     steps = [said] if (said := lost_similarity(m)) else []
@@ -84,11 +87,11 @@ def _next(m: Measures) -> list[str]:
             f'Use the seeds together, which are {ahead:.1f} points ahead of one on the mean of the sets: '
             f'--config.finetune.keep={TOGETHER}'
         )
-    if m.trains and (fell := gain.fallen(m)):
+    if verdict and verdict.worse:
         kept = m.run.config.vocab.kind == 'source'
         vocabulary = '' if kept else 'with its vocabulary (--config.vocab.kind=source), or '
         steps.append(
-            f'On {", ".join(fell)} the source is ahead: take it there, or adapt {vocabulary}on more text.'
+            f'On {", ".join(verdict.worse)} the source is ahead: take it there, or adapt {vocabulary}on more text.'
         )
     return steps
 

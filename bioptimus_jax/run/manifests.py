@@ -85,7 +85,7 @@ def read_manifest(folder: Path) -> Manifest | None:
 
 
 def outdated(stages: Mapping[str, Manifest]) -> dict[str, tuple[str, ...]]:
-    """Stage -> those of the `stages` that it has read and that have been made anew since, where there are any."""
+    """Stage -> the `stages` that it has read and that have been run again since; without stages that have none."""
     found = {
         stage: tuple(
             read
