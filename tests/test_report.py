@@ -689,12 +689,38 @@ def test_a_stage_that_was_made_anew_is_said_and_no_card_mixes_two_models(tmp_pat
     write_manifest(run.workdir / 'pretrain', dataclasses.replace(trained, content='of another rate'))
     m = read_measures(run)
     assert m.gaps == (
-        'Not of one making: export is of an earlier pretrain. Run these again: their numbers are of another model.'
+        'Not of one making: export is of an earlier pretrain. Run these again: their numbers may be of another model.'
     )
     assert page.write_cards(m, tmp_path / 'cards') == 0
-    [state] = [s.outdated for s in status_of(run.workdir).stages if s.stage == 'export']
-    assert state == ('pretrain',)
+    assert older_stages(run) == {'export': ('pretrain',)}
     assert 'done, of an earlier pretrain' in status_of(run.workdir).text()
+
+
+def older_stages(run):
+    return {s.stage: s.outdated for s in status_of(run.workdir).stages if s.outdated}
+
+
+@pytest.mark.parametrize('claim', [True, False])
+def test_what_was_made_through_another_stage_is_of_an_earlier_one_too(tmp_path, claim):
+    """Fine-tuning reads the export alone; while pre-training is made again, or after it, both are of an earlier one."""
+    run = fabricate(tmp_path / 'r')
+    trained, exported, tuned = (run.manifest(s) for s in ('pretrain', 'export', 'finetune'))
+    write_manifest(
+        run.workdir / 'export',
+        dataclasses.replace(exported, inputs={'pretrain': trained.content}, content='of the first'),
+    )
+    write_manifest(
+        run.workdir / 'finetune', dataclasses.replace(tuned, inputs={'export': 'of the first', 'file': 'a'})
+    )
+    assert older_stages(run) == {}
+    if claim:
+        (run.workdir / 'pretrain' / 'manifest.json').unlink()
+        write_json(run.workdir / 'pretrain' / STARTED, {'config': {}, 'inputs': {}})
+    else:
+        write_manifest(run.workdir / 'pretrain', dataclasses.replace(trained, content='of another rate'))
+    assert older_stages(run) == {'export': ('pretrain',), 'finetune': ('pretrain',)}
+    gaps = read_measures(run).gaps
+    assert 'export is of an earlier pretrain; finetune is of an earlier pretrain. Run these again' in gaps
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ RATED = 10
 class StageStatus:
     """What a stage has done; `folder`: of another run, which it was taken from.
 
-    `outdated`: the stages that this one has read and that have been run again since.
+    `outdated`: the stages that have been made again, or begun to be, since this one read them or what was made of them.
     """
 
     stage: str
@@ -141,7 +141,7 @@ def status_of(folder: Path) -> Status:
         raise InputError(f'{folder}: no such run folder')
     run = Run(folder, Experiment(), quiet=True)
     known = {name: manifest for name in STAGES if (manifest := run.manifest(name))}
-    older = outdated(known)
+    older = outdated(known, [name for name in STAGES if name not in known and read_claim(folder / name)])
     stages = [
         _stage(
             folder / name, known.get(name), is_held(run.lock(name)), run.scratch(name), older.get(name, ())

@@ -393,12 +393,13 @@ def read_measures(run: Run, details: bool = True) -> Measures:
     lacking = [said for stage in READ for said in run.lacks(stage)]
     gaps = f'Incomplete: {"; ".join(lacking)}.' if lacking else ''
     manifests = {s: m for s in run.config.stages if (m := run.manifest(s)) is not None}
-    if older := outdated({stage: made for stage, made in manifests.items() if stage in READ}):
+    begun = _begun([run.workdir / s for s in run.config.stages if not run.manifest(s)])
+    older = {stage: anew for stage, anew in outdated(manifests, begun).items() if stage in READ}
+    if older:
         said = '; '.join(f'{stage} is of an earlier {", ".join(anew)}' for stage, anew in older.items())
-        gaps += f' Not of one making: {said}. Run these again: their numbers are of another model.'
+        gaps += f' Not of one making: {said}. Run these again: their numbers may be of another model.'
     training = Training.among(pretrain)
     folders = {stage: run.stage_folder(stage) for stage in READ}
-    begun = _begun([run.workdir / s for s in run.config.stages if not run.manifest(s)])
     files = _files(begun, left_out=() if details else ('points',))
     found = {name: _read(folders[stage] / file, kind, of) for name, (stage, file, kind, of) in files.items()}
     return Measures(

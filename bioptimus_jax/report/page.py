@@ -230,7 +230,7 @@ def write_cards(m: Measures, folder: Path) -> int:
     None where the scores are not those of what is trained now: a card would say of one model what is true of another.
     """
     written = 0
-    if outdated(m.manifests).keys() & {'export', 'finetune'}:
+    if outdated(m.manifests, m.begun).keys() & {'export', 'finetune'}:
         return written
     for model in m.models:
         exported = m.run.stage_folder('export') / model

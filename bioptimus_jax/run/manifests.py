@@ -7,7 +7,7 @@ import dataclasses
 import enum
 import fnmatch
 import importlib.metadata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -84,17 +84,25 @@ def read_manifest(folder: Path) -> Manifest | None:
     return _read(Manifest, folder, MANIFEST)
 
 
-def outdated(stages: Mapping[str, Manifest]) -> dict[str, tuple[str, ...]]:
-    """Stage -> the `stages` that it has read and that have been run again since; without stages that have none."""
-    found = {
-        stage: tuple(
-            read
-            for read, content in manifest.inputs.items()
-            if read in stages and content != stages[read].content
-        )
-        for stage, manifest in stages.items()
-    }
-    return {stage: anew for stage, anew in found.items() if anew}
+def outdated(stages: Mapping[str, Manifest], begun: Collection[str] = ()) -> dict[str, tuple[str, ...]]:
+    """Stage -> the stages that have been made again since it read them, itself or through another; {} for none.
+
+    `begun`: stages that are being made, or were cut off. What was made from an earlier making of these is older, too.
+    """
+    return {stage: anew for stage in stages if (anew := _made_again_since(stage, stages, begun))}
+
+
+def _made_again_since(
+    stage: str, stages: Mapping[str, Manifest], begun: Collection[str]
+) -> tuple[str, ...]:
+    """The stages that were made again since `stage` read them; of a stage that it read as it is, what that one read."""
+    anew: dict[str, None] = {}
+    for read, content in stages[stage].inputs.items():
+        if read in stages and content == stages[read].content:
+            anew |= dict.fromkeys(_made_again_since(read, stages, begun))
+        elif read in stages or read in begun:
+            anew[read] = None
+    return tuple(anew)
 
 
 def read_claim(folder: Path) -> Claim | None:
