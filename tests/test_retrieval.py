@@ -6,6 +6,7 @@ import io
 import json
 import math
 import re
+import shutil
 import unicodedata
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,7 +24,7 @@ from bioptimus_jax.finetuning import finished, search
 from bioptimus_jax.finetuning.task import task_for
 from bioptimus_jax.finetuning.texts.usage import EXAMPLE
 from bioptimus_jax.model.pooling import files_for_sentence_transformers
-from bioptimus_jax.report.gain import _finished, best_on_devel
+from bioptimus_jax.report.gain import _finished, best_on_devel, gain, overall
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.sections import entities
 from bioptimus_jax.run.execute import execute
@@ -320,3 +321,22 @@ def test_devel_chooses_nothing_where_nothing_is_learned(scored):
     ]
     found = search.following(cells, [cell for cell in cells if cell.name == 'tiny'], {'tiny': tried[0]})
     assert [(cell.name, cell.setting) for cell in found] == [('other', 'long'), ('other', 'short')]
+
+
+def test_no_seed_is_missed_where_nothing_is_learned(scored, tmp_path):
+    """The page asked for more seeds, which all say the same."""
+    shutil.copytree(scored[0].workdir, tmp_path / 'run')
+    names, cells = ('source', 'words'), tmp_path / 'run' / 'finetune'
+    for name in names:
+        shutil.copytree(cells / 'tiny', cells / name)
+    run = Run(tmp_path / 'run', Experiment(phases=('words',)), quiet=True)
+    m = read_measures(scored[0])
+    m = dataclasses.replace(
+        m, run=run, finetuned=[dataclasses.replace(r, model=name) for name in names for r in m.finetuned]
+    )
+    said = overall(m)
+    assert said.word == 'not tested'
+    assert said.sentence.endswith('Nothing is learned of a set, so every seed says the same.')
+    [row] = gain(m).rows
+    assert 'nothing is learned' in [cell.text for cell in row]
+    assert 'one seed' not in [cell.text for cell in row]

@@ -43,6 +43,7 @@ UNTESTED = {
     NO_RESIDUAL: 'Every seed gives the same difference, so it is not tested over fine-tunings.',
     OTHER_SEEDS: 'No seed has all sets, so it is not tested over fine-tunings.',
 }
+NOTHING_LEARNED = 'nothing is learned'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,8 +93,10 @@ def overall(m: Measures) -> Verdict | None:
             f'from {named} to {last} the test score {moves} by {on_items(both.label, both.overall)}',
             f'95 % interval over test items; {of}',
         )
-        word = ONE_SEED if effect.untested == ONE_SEED else 'not tested'
-        more = f' {UNTESTED[effect.untested]}{more}'
+        learned = any(m.task(d).learns for d in m.datasets)
+        word = ONE_SEED if learned and effect.untested == ONE_SEED else 'not tested'
+        why = UNTESTED[effect.untested] if learned else 'Nothing is learned of a set, so every seed says the same.'
+        more = f' {why}{more}'
     sentence = f'{said[0].upper()}{said[1:]} ({of}).{_by_set(both)}{more}'
     sentence = ' '.join([*differences(before, after, names=(named, last)), sentence])
     folders = [_finished(m, x) for x in (first, last)]
@@ -195,7 +198,7 @@ def _gains(m: Measures, chosen: Mapping[str, str]) -> Table:
         Column('best on devel', lambda dataset: m.label(chosen[dataset])),
         Column(f'its {score_names(m)}', lambda dataset: spread(m.scores(chosen[dataset], dataset))),
         Column('gain', gained),
-        *_verdicts(tested),
+        *_verdicts(m, tested),
     ]
     note = (
         f'Test {score_names(m)}, percent, mean ± sd over fine-tunings.'
@@ -209,7 +212,7 @@ def _gains(m: Measures, chosen: Mapping[str, str]) -> Table:
     if any(one.over_trainings.untested for one in tested.values()):
         note += (
             ' With one seed, or where every seed gives the same difference, nothing says what another fine-tuning'
-            ' would give: it is not tested.'
+            ' would give: it is not tested. A set of which nothing is learned has one score with every seed.'
         )
     unscored = SOURCE_UNSCORED if _has_source(m) else NO_SOURCE
     if any(m.scores(m.source, d) for d in m.datasets):
@@ -263,7 +266,7 @@ def others(m: Measures) -> Table:
         Column('test', score),
         Column('best of this run on devel', lambda dataset, name: m.label(best[dataset])),
         Column('its test', lambda dataset, name: spread(m.scores(best[dataset], dataset))),
-        *_verdicts(tested),
+        *_verdicts(m, tested),
     ]
     note = (
         'Test, percent, by the scorer of this run on the same test items (`bioptimus score`). 95 %, p and verdict: the'
@@ -303,11 +306,15 @@ def _tested(
     return dict(zip(pairings, compared(list(pairings.values())), strict=True)), problems
 
 
-def _verdicts(tested: Mapping[tuple[str, ...], Comparison]) -> list[Column]:
+def _verdicts(m: Measures, tested: Mapping[tuple[str, ...], Comparison]) -> list[Column]:
     """Columns of the second side less the first, by rows."""
 
     def cell(title: str, *row: str) -> Cell | str:
-        return OF_A_TEST[title](tested[row]) if row in tested else missing()
+        if row not in tested:
+            return missing()
+        if title == VERDICT and not m.task(row[0]).learns:
+            return NOTHING_LEARNED
+        return OF_A_TEST[title](tested[row])
 
     return each({title: title for title in OF_A_TEST}, cell)
 
@@ -343,11 +350,12 @@ def _items(one: Comparison) -> str:
     return bracketed(*one.on_items.ends, '+.2f')
 
 
+VERDICT = 'verdict'
 OF_A_TEST: Mapping[str, Callable[[Comparison], Cell | str]] = {
     '95 % from': lambda one: _signed(one.over_trainings.low),
     'to': lambda one: _signed(one.over_trainings.high),
     'p': _p,
-    'verdict': _verdict,
+    VERDICT: _verdict,
     'other items': _items,
     'seeds': lambda one: count(len(one.by_seed)),
 }
