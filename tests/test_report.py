@@ -12,6 +12,7 @@ import shlex
 import statistics
 
 import pytest
+from toy_families import SMALL
 from toy_measures import CLASSES, PHASES, fabricate, manifest, ner_cell, row_of, write_scores
 
 from bioptimus_jax.cli import main as cli
@@ -20,6 +21,7 @@ from bioptimus_jax.errors import InputError, Stopped
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetuning.chosen import model_for_use
 from bioptimus_jax.finetuning.kept import Reads
+from bioptimus_jax.model.pooling import files_for_sentence_transformers
 from bioptimus_jax.records.analysis import SentenceVectors, SimilarityOfPairs
 from bioptimus_jax.records.export import ABOUT, Export
 from bioptimus_jax.records.metrics import Encoded
@@ -401,9 +403,10 @@ def test_what_adapting_costs_vectors_of_sentences_is_on_the_page_and_among_what_
 def test_the_page_says_how_to_use_the_model_and_what_to_try(made, tmp_path):
     run = fabricate(tmp_path / 'demo')
     m = read_measures(run)
-    write_json(run.workdir / 'export' / '0.4' / 'config.json', {'model_type': 'bert'})
+    exported = run.workdir / 'export' / '0.4'
+    write_json(exported / 'config.json', SMALL['bert'].to_config() | {'model_type': 'bert'})
     assert use.use(m, gain.overall(m)).model == ''  # as in the mirror of a bucket, which has no weights
-    (run.workdir / 'export' / '0.4' / 'model.safetensors').write_bytes(b'')
+    (exported / 'model.safetensors').write_bytes(b'')
     best = gain.best_on_devel(m, m.datasets[0], m.models)
     write_json(cell_folder(m, m.cells(best, m.datasets[0])[-1]) / 'model' / 'config.json', {})
     found = use.use(m, gain.overall(m))
@@ -427,6 +430,17 @@ def test_the_page_says_how_to_use_the_model_and_what_to_try(made, tmp_path):
     said = use.use(one_seed, gain.overall(one_seed)).next
     assert said[0] == 'Score the source too: add it to config.finetune.models, as source.'
     assert said[1].endswith('--config.finetune.seeds=0,1,2')
+    judge = {'model_type': 'electra', 'architectures': ['ElectraForPreTraining']}
+    write_json(exported / 'config.json', SMALL['electra'].to_config() | judge)
+    code = use.use(m, gain.overall(m)).code
+    assert f"folder = '{exported}'\n" in code
+    assert 'AutoModelForPreTraining.from_pretrained(folder)' in code
+    for path, values in files_for_sentence_transformers('mean', 16).items():
+        (exported / path).parent.mkdir(exist_ok=True)
+        write_json(exported / path, values)
+    assert (
+        use.use(m, gain.overall(m)).code.splitlines()[3].startswith('vectors = SentenceTransformer(folder)')
+    )
 
 
 def test_the_curve_of_an_objective_that_masks_nothing_says_what_its_loss_is(tmp_path):
@@ -593,6 +607,11 @@ def test_a_run_that_goes_on_is_followed_until_its_last_stage_is_done(tmp_path, c
     assert not (run.workdir / 'report').exists()  # which is the stage's
     for given, code, line in (
         (['report', '--live'], 2, 'report --live takes the --config and --workdir'),
+        (
+            ['report', '--live', '--replace'],
+            2,
+            'report --live makes the page again all the time; leave --replace out',
+        ),
         (
             ['report', '--config=demo', f'--workdir={tmp_path}/none', '--live=5'],
             3,

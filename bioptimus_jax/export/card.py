@@ -50,6 +50,8 @@ from huggingface_hub import snapshot_download
 
 folder = snapshot_download({given})  # the files of this page"""
 BESIDE = ' It was exported beside the model `{name}`. The training and held-out losses below are those of that model.'
+FILL_MASK = 'fill-mask'
+"""The pipeline of models that fill in words, as the hub names it."""
 EXAMPLE = 'Treatment with {mask} was effective.'
 MASKED_LM = """import torch
 from transformers import AutoModelForMaskedLM, AutoTokenizer
@@ -110,7 +112,7 @@ OF_VECTORS = Purpose(
 PURPOSES = {
     'masked_lm': Purpose(
         'masked language model',
-        'fill-mask',
+        FILL_MASK,
         'masked-lm',
         'fills in masked words; it gives no advice, medical or other, and what it fills in need not be true',
         MASKED_LM,

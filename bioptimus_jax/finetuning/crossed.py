@@ -54,7 +54,9 @@ def cross(console: Console, cells: Sequence[Cell], datasets: Mapping[NamedSet, A
             found.append(_compared(own[0], other[0], task, names, crossed, at_home))
         progress.update(1)
     if not found:
-        console.say('finetune: no model is scored on another set (config.finetune.crossed): no two sets share labels')
+        console.say(
+            'finetune: no model is scored on another set (config.finetune.crossed): no two sets share labels'
+        )
     return found
 
 

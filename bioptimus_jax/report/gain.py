@@ -95,7 +95,11 @@ def overall(m: Measures) -> Verdict | None:
         )
         learned = any(m.task(d).learns for d in m.datasets)
         word = ONE_SEED if learned and effect.untested == ONE_SEED else 'not tested'
-        why = UNTESTED[effect.untested] if learned else 'Nothing is learned of a set, so every seed says the same.'
+        why = (
+            UNTESTED[effect.untested]
+            if learned
+            else 'Nothing is learned of a set, so every seed says the same.'
+        )
         more = f' {why}{more}'
     sentence = f'{said[0].upper()}{said[1:]} ({of}).{_by_set(both)}{more}'
     sentence = ' '.join([*differences(before, after, names=(named, last)), sentence])

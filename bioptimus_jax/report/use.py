@@ -4,10 +4,11 @@ import dataclasses
 import statistics
 from pathlib import Path
 
+from bioptimus_jax.export.card import FILL_MASK, HERE, purpose_of
 from bioptimus_jax.finetuning.chosen import command_for_use
 from bioptimus_jax.finetuning.config import TOGETHER
 from bioptimus_jax.finetuning.task import DEFAULT
-from bioptimus_jax.model.folder import config_values
+from bioptimus_jax.model.tensors import read_architecture
 from bioptimus_jax.model.weights import has_weights
 from bioptimus_jax.report import gain
 from bioptimus_jax.report.cells import cell_folder
@@ -19,7 +20,6 @@ CODE = """from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 tokenizer = AutoTokenizer.from_pretrained({folder!r})
 model = AutoModelForMaskedLM.from_pretrained({folder!r})"""
-MASKED_LM = 'ForMaskedLM'
 FEWEST_SEEDS = 3
 VOTE_PAYS = 1.0
 """Points that seeds together are ahead of one, from which on it is said."""
@@ -55,11 +55,16 @@ def use(m: Measures, verdict: gain.Verdict | None) -> Use:
         cells = ((r, cell_folder(m, r)) for r in m.finetuned if r.dataset == dataset)
         if command := command_for_use(cells):
             commands.append(f'{command}  # {dataset}')
-    # A discriminator is loaded otherwise: its card says how.
     model = there[-1] if there else ''
-    kinds = config_values(Path(model)).get('architectures') or [MASKED_LM] if model else ['']
-    code = CODE.format(folder=model) if kinds[0].endswith(MASKED_LM) else ''
-    return Use(model, code, tuple(commands), tuple(_next(m, verdict)))
+    return Use(model, _code(model) if model else '', tuple(commands), tuple(_next(m, verdict)))
+
+
+def _code(model: str) -> str:
+    """Lines that load the model of a folder; of one that fills in no words those of its card, which try it, too."""
+    purpose = purpose_of(read_architecture(Path(model)), Path(model))
+    if purpose.pipeline == FILL_MASK:
+        return CODE.format(folder=model)
+    return purpose.code.replace(HERE, f'folder = {model!r}').rstrip()
 
 
 def _next(m: Measures, verdict: gain.Verdict | None) -> list[str]:

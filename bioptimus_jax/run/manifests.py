@@ -92,9 +92,7 @@ def outdated(stages: Mapping[str, Manifest], begun: Collection[str] = ()) -> dic
     return {stage: anew for stage in stages if (anew := _made_again_since(stage, stages, begun))}
 
 
-def _made_again_since(
-    stage: str, stages: Mapping[str, Manifest], begun: Collection[str]
-) -> tuple[str, ...]:
+def _made_again_since(stage: str, stages: Mapping[str, Manifest], begun: Collection[str]) -> tuple[str, ...]:
     """The stages that were made again since `stage` read them; of a stage that it read as it is, what that one read."""
     anew: dict[str, None] = {}
     for read, content in stages[stage].inputs.items():

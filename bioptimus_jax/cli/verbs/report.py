@@ -45,7 +45,9 @@ def _call(command: Command) -> None:
 
 def _follow(command: Command) -> None:
     options = command.options
-    if not (options.config and options.workdir) or options.replace:
+    if options.replace:
+        raise ConfigError('report --live makes the page again all the time; leave --replace out')
+    if not (options.config and options.workdir):
         raise ConfigError('report --live takes the --config and --workdir that the run was given')
     require_local('--workdir', options.workdir)
     if not Path(options.workdir).is_dir():
