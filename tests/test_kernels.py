@@ -276,7 +276,10 @@ def test_both_passes_lower_for_the_platform_of_the_kernel(name, platform, call, 
     inputs = [jax.ShapeDtypeStruct((2, 512, 12, 64), dtype)] * 4
     segments = jax.ShapeDtypeStruct((2, 512), jnp.int32)
     traced = with_gradients(backends.KERNELS[name]).trace(*inputs, segments)
-    assert traced.lower(lowering_platforms=(platform,)).as_text().count(f'@{call}') >= number
+    text = traced.lower(lowering_platforms=(platform,)).as_text()
+    assert text.count(f'@{call}') >= number
+    if name == 'splash':  # the sums of the softmax are one a row of queries before anything waits for them
+        assert re.search(r'optimization_barrier .*tensor<2x12x512xf32>', text)
 
 
 def mesh_of(**axes):

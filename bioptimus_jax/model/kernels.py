@@ -6,13 +6,16 @@ They come from jax.experimental.pallas and cuDNN, with fused backward passes. Pa
 its rows stay finite. `interpret` runs a kernel of Pallas on any platform, slowly.
 """
 
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
 
 import jax
 import jax.numpy as jnp
 
 from bioptimus_jax.model.attention import Dropped, Ranges, attend
 
+Attention: TypeAlias = Callable[[jax.Array, jax.Array, jax.Array, jax.Array], jax.Array]
+"""Queries, keys, values BxHxLxK and starts of documents BxL -> what they mix, BxHxLxK."""
 LONGEST_MASK = 1024
 """Places of a row. On an H100 a window of 64 takes 1.28 ms in blocks; as a mask .87 at 1,024 places, 5.63 at 8,192."""
 SMALLEST_GPU_BLOCK = 16  # of Triton's products; its blocks are powers of two
@@ -167,6 +170,7 @@ def splash(
     )
 
     # The kernel computes the heads of one row.
+    @with_sums_at_once
     @jax.vmap
     def of_rows(
         query_HxLxK: jax.Array, key_HxLxK: jax.Array, value_HxLxK: jax.Array, start_L: jax.Array
@@ -176,6 +180,34 @@ def splash(
     query_BxHxLxK = jnp.swapaxes(query_BxLxHxK * head_size**-0.5, 1, 2)  # splash has no scale of its own
     key_BxHxLxK, value_BxHxLxK = jnp.swapaxes(key_BxLxHxK, 1, 2), jnp.swapaxes(value_BxLxHxK, 1, 2)
     return jnp.swapaxes(of_rows(query_BxHxLxK, key_BxHxLxK, value_BxHxLxK, ranges.start_BxL), 1, 2)
+
+
+def with_sums_at_once(attention: Attention) -> Attention:
+    """The same attention; the sums of its softmax, BxHxL, are ready for the backward pass before it is left.
+
+    The kernel for TPUs writes each of them into all 128 places of a register. Where parameters are cut over devices,
+    libtpu 0.0.42 takes one of these in the backward pass, and all are held until then: of base size 96 MiB a layer for
+    32 rows of 512.
+    """
+
+    @jax.custom_vjp
+    def attend_at_once(
+        query_BxHxLxK: jax.Array, key_BxHxLxK: jax.Array, value_BxHxLxK: jax.Array, start_BxL: jax.Array
+    ) -> jax.Array:
+        return attention(query_BxHxLxK, key_BxHxLxK, value_BxHxLxK, start_BxL)
+
+    def forward(query_BxHxLxK: jax.Array, *others: jax.Array) -> tuple[jax.Array, Any]:
+        mixed_BxHxLxK, backward = jax.vjp(attention, query_BxHxLxK, *others)
+        kept, tree = jax.tree.flatten(backward)
+        sums = [i for i, array in enumerate(kept) if array.shape == query_BxHxLxK.shape[:-1]]
+        # What comes behind the attention waits for the sums, too.
+        mixed_BxHxLxK, *ready = jax.lax.optimization_barrier((mixed_BxHxLxK, *(kept[i] for i in sums)))
+        for i, array in zip(sums, ready, strict=True):
+            kept[i] = array
+        return mixed_BxHxLxK, jax.tree.unflatten(tree, kept)
+
+    attend_at_once.defvjp(forward, lambda backward, change_BxHxLxK: backward(change_BxHxLxK))
+    return attend_at_once
 
 
 def _refuse_dropout(kernel: str, dropped: Dropped | None) -> None:

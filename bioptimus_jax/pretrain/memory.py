@@ -42,7 +42,6 @@ KEPT_DOTS = 5
 RECOMPUTED_STATES, RECOMPUTED_WIDE, RECOMPUTED_SHARES = 4, 2, 2.5
 # What each further product of scores has at once, in scores of a layer: those of distances, before and after `spread`.
 PRODUCTS_BESIDE = 3
-OF_SOFTMAX = 128  # places for the sum of each softmax, as the kernel for TPUs writes it
 BEYOND_DOUBT = 1.5  # times the memory: of an estimate that was fitted on other steps than the user's
 UPDATE = 2  # gradients and updates at the end of a step
 
@@ -250,8 +249,6 @@ def _activations(experiment: HasTraining, a: Architecture, platform: str, rows: 
         kept = (of.states * states + of.wide * wide) * low + shares * of_share
         if not scanned:
             behind = ((of.states - KEPT_BEFORE_SLOTS) * states + of.wide * wide) * low
-            if platform == 'tpu' and runtime.fsdp > 1 and not shares:  # sums that wait for the backward pass
-                kept += rows * a.heads / split * length * OF_SOFTMAX * FLOAT
             return a.layers * kept - (1 - last) * behind + beside
         kept += KEPT_SCANNED * states * FLOAT
     else:
