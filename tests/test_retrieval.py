@@ -24,6 +24,7 @@ from bioptimus_jax.finetuning import finished, search
 from bioptimus_jax.finetuning.task import task_for
 from bioptimus_jax.finetuning.texts.usage import EXAMPLE
 from bioptimus_jax.model.pooling import files_for_sentence_transformers
+from bioptimus_jax.report.drawing import shown
 from bioptimus_jax.report.gain import _finished, best_on_devel, gain, overall
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.sections import entities
@@ -309,6 +310,9 @@ def test_devel_chooses_nothing_where_nothing_is_learned(scored):
     assert 'highest mean' not in table.note
     assert 'chosen' not in str(table.rows)
     assert _finished(two, 'tiny').endswith(':long')
+    names = [f'model {i}' for i in range(8)]
+    many = dataclasses.replace(m, finetuned=[dataclasses.replace(tried[0], model=name) for name in names])
+    assert shown(many) == (names[1:], 'The last 7 of 8 models: devel chooses none.')
     cells = [
         SimpleNamespace(
             name=name,

@@ -74,14 +74,17 @@ def shown(m: Measures) -> tuple[list[str], str]:
     ends = [x for x in models if x not in m.on_the_way or phase_of(x) == x]
     if len(ends) <= len(SERIES):
         return ends, 'Snapshots are left out.'
-    means = {x: _mean_on_devel(m, x) for x in ends}
-    best = sorted(ends, key=lambda x: -means[x])[: len(SERIES)]
+    means = {x: statistics.fmean(scores) for x in ends if (scores := _on_devel(m, x))}
+    if not means:
+        best = ends[-len(SERIES) :]
+        return best, f'The last {len(best)} of {len(models)} models: devel chooses none.'
+    best = sorted(means, key=lambda x: -means[x])[: len(SERIES)]
     left_out = f'The {len(best)} of {len(models)} models with the highest mean on devel.'
     return [x for x in ends if x in best], left_out
 
 
-def _mean_on_devel(m: Measures, model: str) -> float:
-    return statistics.fmean([s for d in m.datasets for s in m.scores(model, d, 'devel')] or [0])
+def _on_devel(m: Measures, model: str) -> list[float]:
+    return [score for dataset in m.datasets for score in m.scores(model, dataset, 'devel')]
 
 
 def name_axes(panels: Sequence[Any], x: str, y: str) -> None:
