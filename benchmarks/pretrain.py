@@ -1,6 +1,6 @@
 """Useful tokens per second of pre-training against transformers' PyTorch model on the same documents.
 
-    python benchmarks/pretrain.py [--quick] [--rounds N] [--family NAME]
+    python benchmarks/pretrain.py [--quick] [--rounds N] [--family NAME] [--size NAME] [--peers NAME ...]
 
 First a gate: same weights, same masked batch, equal loss and equal gradient of every tensor. Then one process per
 variant, one step at a time in random order; medians and ranges of ratios within a round. Our side runs the loop's own
@@ -18,7 +18,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +58,10 @@ def main() -> None:
     parser.add_argument(
         '--family', default='bert', choices=FAMILIES, help='family of the model (default bert)'
     )
+    parser.add_argument('--peers', nargs='*', default=[], metavar='NAME', help='some of those of peers.py')
     parser.add_argument('--variant', help=argparse.SUPPRESS)
     parser.add_argument('--folder', help=argparse.SUPPRESS)
-    parser.add_argument('--size', help=argparse.SUPPRESS)
+    parser.add_argument('--size', default='', help='shape of workload.py (default small; on a GPU base)')
     parser.add_argument('--batch-rows', type=int, help=argparse.SUPPRESS)
     parser.add_argument('--steps', type=int, default=1, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -68,18 +69,24 @@ def main() -> None:
         shape = sized(options.size, options.family, options.batch_rows)
         run_variant(options.variant, shape, Path(options.folder), options.steps)
         return
-    size = 'quick' if options.quick else 'base' if jax.default_backend() == 'gpu' else 'small'
+    usual = 'base' if jax.default_backend() == 'gpu' else 'small'
+    size = 'quick' if options.quick else options.size or usual
+    record = '-'.join(['pretrain', *filter(None, [options.size, options.family.removeprefix('bert')])])
     with tempfile.TemporaryDirectory(prefix='bioptimus-bench-') as folder:
-        measure(size, options.family, Path(folder), options.quick, 3 if options.quick else options.rounds)
+        rounds = 3 if options.quick else options.rounds
+        measure(size, options.family, Path(folder), options.quick, rounds, record, options.peers)
 
 
-def measure(size: str, family: str, folder: Path, quick: bool, rounds: int) -> None:
+def measure(
+    size: str, family: str, folder: Path, quick: bool, rounds: int, record: str, asked: Sequence[str] = ()
+) -> None:
+    """Time every variant in turn, print the table and write the record."""
     from peers import PEERS
 
     shape = sized(size, family)
     run = prepare(shape, folder, real=not quick)
     fill = run.manifest('rows').counts['train']['fill']  # type: ignore[union-attr]
-    wanted = QUICK_PEERS if quick else [name for name in PEERS if name not in ON_GPUS]
+    wanted = asked or (QUICK_PEERS if quick else [name for name in PEERS if name not in ON_GPUS])
     names = [OURS, *wanted]
     gaps = gate(shape, folder)
     if max(gaps.values()) > 1e-4:
@@ -97,22 +104,23 @@ def measure(size: str, family: str, folder: Path, quick: bool, rounds: int) -> N
         name: {
             'useful_tokens_per_second': statistics.median(speeds[name]),
             'ours_over_it': ratio(speeds[OURS], speeds[name]),
+            'peak_mb': rows[-1][name]['peak_mb'],
             **variant.facts,
         }
         for name, variant in zip(names, variants, strict=True)
     }
-    print(f'{"":18}{"tokens/s":>10}{"ours / it":>11}   range')
+    print(f'{"":18}{"tokens/s":>10}{"peak MB":>9}{"ours / it":>11}   range')
     for name, entry in table.items():
         over = entry['ours_over_it']
         print(
-            f'{name:18}{entry["useful_tokens_per_second"]:10,.0f}{over["median"]:11.2f}   '
+            f'{name:18}{entry["useful_tokens_per_second"]:10,.0f}{entry["peak_mb"]:9,.0f}{over["median"]:11.2f}   '
             f'{over["min"]:.2f}-{over["max"]:.2f}'
         )
     host = statistics.median(row[OURS]['host_ms'] for row in rows)
     wait = statistics.median(row[OURS]['input_wait'] for row in rows)
     estimate = None if quick else print_estimate()
     publish(
-        'pretrain' if shape.family == 'bert' else f'pretrain-{shape.family}',
+        record,
         {
             'shape': vars(shape),
             'table': table,
@@ -122,8 +130,7 @@ def measure(size: str, family: str, folder: Path, quick: bool, rounds: int) -> N
             'estimate': estimate,
         },
         quick,
-        useful_vs_hf_padded=table['hf_padded']['ours_over_it']['median'],
-        useful_vs_hf_packed_masked=table['hf_packed_masked']['ours_over_it']['median'],
+        **{f'useful_vs_{name}': table[name]['ours_over_it']['median'] for name in wanted},
         host_ms=host,
         input_wait=wait,
         fill=fill,

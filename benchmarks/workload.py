@@ -53,6 +53,9 @@ SIZES = {
     'quick': QUICK,
     'small': SMALL,
     'base': BASE,
+    # A laptop's: MiniLM, and base with as many rows as a few GB have room for.
+    'minilm': Shape(6, 384, 30522, 16, 4000, row_pieces=256, micro_batches=1),
+    'base-cpu': Shape(12, 768, 30522, 4, 400, row_pieces=256, micro_batches=1),
     # One card: generated documents, and one micro-batch, which 80 GB have room for.
     'base-512': Shape(12, 768, 30522, 64, 2000, micro_batches=1),
     'base-128': Shape(12, 768, 30522, 256, 2000, row_pieces=128, micro_batches=1),

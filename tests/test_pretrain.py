@@ -876,6 +876,19 @@ def parts(prepared):
     return Parts(prepared)
 
 
+def test_the_first_step_takes_the_memory_of_its_state(parts):
+    """A step that cannot takes as much again: of base size 1.3 GB, for good."""
+
+    def memory_of(state):
+        return [leaf.unsafe_buffer_pointer() for leaf in jax.tree.leaves(state) if leaf.ndim]
+
+    _, state = sharded_step(parts.objective, make_mesh(1), parts.params)
+    before, [leaf, *_] = memory_of(state), jax.tree.leaves(state)
+    after, _ = parts.step(state, parts.batches.at(0), parts.table)
+    assert leaf.is_deleted()
+    assert memory_of(after) == before
+
+
 @pytest.fixture(scope='module')
 def stepping(prepared):
     """Parts of a curriculum that resets its optimiser once; a step that is not finite is left out."""

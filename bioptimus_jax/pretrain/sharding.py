@@ -133,9 +133,12 @@ def state_shardings(state: TrainState, mesh: Mesh, rules: Sequence[Rule]) -> Any
 
 
 def place_state(state: Any, shardings: Any) -> Any:
-    """The train state on the mesh; every process brings the same values and keeps its own parts."""
+    """The train state, or a part of it, on the mesh; every process brings the same values and keeps its own parts."""
 
     def place(leaf: Any, sharding: NamedSharding) -> jax.Array:
+        if jax.process_count() == 1:
+            # A copy: a step could not take the memory of what somebody else has, and would need as much again.
+            return jax.device_put(leaf, sharding, may_alias=False)
         # Each process makes the parts of its own devices, so no values travel between hosts.
         values = np.asarray(leaf)
         return jax.make_array_from_callback(values.shape, sharding, lambda index: values[index])

@@ -4,6 +4,7 @@ B rows of the global batch.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -60,8 +61,11 @@ def sharded_steps(
     key = jax.random.fold_in(seed_key(own.config.seed), START_STREAM)
     started = own.start(params, key)
     parts = adapter.split(settings, own.architecture, made, params, started, key)
-    state = initial_state(parts.trained, settings, own.all_rules)
-    shardings = sharding.state_shardings(state, mesh, own.all_rules)
+    begin = functools.partial(initial_state, settings=settings, rules=own.all_rules)
+    shardings = sharding.state_shardings(jax.eval_shape(begin, parts.trained), mesh, own.all_rules)
+    trained = sharding.place_state(parts.trained, shardings['params'])
+    # What the optimiser keeps is made where it stays: no device has all of it before, and no copy is left in memory.
+    state = jax.jit(begin, out_shardings=shardings, donate_argnums=0)(trained)
     base_shardings = adapter.base_shardings(parts.frozen, mesh, own.all_rules)
     base = sharding.place_state(parts.frozen, base_shardings)  # once, for all objectives
 
@@ -77,7 +81,7 @@ def sharded_steps(
             placed[kind] = sharding.place_state(frozen, frozen_shardings)
         return TrainStep(step, placed[kind] | base)
 
-    return [compiled(objective) for objective in objectives], sharding.place_state(state, shardings)
+    return [compiled(objective) for objective in objectives], state
 
 
 def jitted_step(objective: Objective, mesh: Mesh, shardings: Any, frozen_shardings: Any) -> Any:
