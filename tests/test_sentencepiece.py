@@ -30,6 +30,7 @@ from bioptimus_jax.tokenizer.kinds.unigram import MARGIN, Lattice, scores_of
 from bioptimus_jax.tokenizer.spaced import ROLES
 from bioptimus_jax.tokenizer.subwords import Subwords
 from bioptimus_jax.vocab import agreement
+from bioptimus_jax.vocab.build import read_new_tokens, write_new_tokens
 from bioptimus_jax.vocab.compare import measure_pieces
 
 TEXTS = [
@@ -456,3 +457,18 @@ def test_a_collator_takes_whole_unicode_words(folder: Path, make: str) -> None:
         InputError, match='have no word_ids, and a piece does not show by itself whether it begins'
     ):
         bx.mask([{'input_ids': ids}], tokenizer, '0.2', words='unicode')
+
+
+def test_new_tokens_with_a_line_break_are_read_as_they_were_written(tmp_path: Path) -> None:
+    """Gemma's vocabulary has a line break for a token, and may have what stands for one in the file."""
+    texts = [*TEXTS, r'\n \\ \n \\ \n \\ a\ a\ a\ ']
+    folder = save_like_gemma(trained('sentencepiece_bpe', texts, 200), tmp_path / 'gemma', 128)
+    known = subwords.load(folder)
+    written = write_new_tokens(tmp_path, known, trained('unigram', ['another text'], 60))
+    assert {'\n', '\t'} < {*written}
+    assert any(r'\n' in token for token in written)
+    assert any(token.endswith('\\') for token in written)
+    assert read_new_tokens(tmp_path) == written
+    lines = (tmp_path / 'new_tokens.txt').read_bytes().decode('utf-8').split('\n')
+    assert lines[written.index('\n')] == r'\n'
+    assert len(lines) == len(written) + 1

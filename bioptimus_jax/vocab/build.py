@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -34,6 +35,9 @@ from bioptimus_jax.vocab.counting import count_corpora, general_files, share_cou
 MEASURED_DOCUMENTS = 2000
 SHOWN = 8
 """Tokens of a list that a line names."""
+WRITTEN_AS = {'\\\\': '\\', '\\n': '\n'}
+"""What a line of new_tokens.txt has -> what it stands for."""
+ESCAPED = re.compile(r'\\[\\n]')
 
 
 def external_inputs(experiment: HasVocab) -> list[Path]:
@@ -232,13 +236,24 @@ def write_new_tokens(folder: Path, subwords: Subwords, source: Subwords | None) 
     """Write new_tokens.txt; returns the tokens that the source does not have, in order of ids."""
     new = new_tokens(subwords, source)
     with atomic(folder / 'new_tokens.txt', 'wb') as file:
-        file.write(''.join(token + '\n' for token in new).encode('utf-8'))
+        file.write(''.join(_as_line(token) + '\n' for token in new).encode('utf-8'))
     return new
 
 
 def read_new_tokens(vocab_folder: Path) -> list[str]:
     """The tokens that the source does not have, in order of ids."""
-    return (vocab_folder / 'new_tokens.txt').read_bytes().decode('utf-8').split('\n')[:-1]
+    lines = (vocab_folder / 'new_tokens.txt').read_bytes().decode('utf-8').split('\n')[:-1]
+    return [ESCAPED.sub(lambda found: WRITTEN_AS[found[0]], line) for line in lines]
+
+
+def _as_line(token: str) -> str:
+    """A token as one line: a line break, which tokens of Gemma have, is written \\n, and then \\ as two of them.
+
+    So is a token in which that would be read; all others stay as they are.
+    """
+    if '\n' not in token and not ESCAPED.search(token):
+        return token
+    return token.replace('\\', '\\\\').replace('\n', '\\n')
 
 
 def check_words(settings: Vocab, subwords: Subwords, owner: str, kind: bool = True) -> None:
