@@ -74,6 +74,19 @@ def test_help_exits_0_and_says_what_is_read_and_written(verb, capsys):
         ),
         (['corpus', '--config={plain}', '--workdir={tmp}/run', '--config.corpus=3'], 'is a section'),
         (
+            ['corpus', '--config={plain}', '--workdir={tmp}/run', '--config.finetune.setting=3'],
+            'set finetune.setting.NAME.KEY, where KEY is one of batch_sentences, ',
+        ),
+        (
+            [
+                'corpus',
+                '--config={plain}',
+                '--workdir={tmp}/run',
+                '--config.finetune.setting.fast.learning_rat=1',
+            ],
+            'did you mean finetune.setting.fast.learning_rate?',
+        ),
+        (
             ['corpus', '--config={plain}', '--workdir={tmp}/run', '--config.corpus.min_words=many'],
             "expected int, got 'many'",
         ),

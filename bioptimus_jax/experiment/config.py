@@ -130,17 +130,36 @@ def override(config: ConfigDict, dotted: str, text: str) -> None:
         name = next((n for n in sorted(node, key=len, reverse=True) if f'{rest}.'.startswith(f'{n}.')), None)
         if name is None:
             here = dotted.removesuffix(rest)
-            every = [*(f'{here}{n}' for n in sorted(node)), *(key for key, *_ in walk(Experiment()))]
+            if keys := _keys_of_entry(dotted):
+                here = f'{dotted.rpartition(".")[0]}.'
+            known = sorted(keys or node)
+            every = [*(f'{here}{n}' for n in known), *(key for key, *_ in walk(Experiment()))]
             raise ConfigError(
-                f'--config.{dotted}: no such key; known here: {", ".join(sorted(node))}{meant(dotted, every)}'
+                f'--config.{dotted}: no such key; known here: {", ".join(known)}{meant(dotted, every)}'
             )
         if rest == name and isinstance(node[name], ConfigDict):
-            raise ConfigError(f'--config.{dotted}: is a section; set one of {", ".join(sorted(node[name]))}')
+            known, of_entry = sorted(_keys_of_entry(f'{dotted}.NAME.KEY')), field_of(Experiment, dotted)
+            inside = f'{dotted}.NAME.KEY, where KEY is one of' if known and of_entry else 'one of'
+            raise ConfigError(
+                f'--config.{dotted}: is a section; set {inside} {", ".join(known or sorted(node[name]))}'
+            )
         node, rest = node[name], rest[len(name) + 1 :]
     found = field_of(Experiment, dotted)
     if rest or found is None:
         raise ConfigError(f'--config.{dotted}: no such key')
     put(config, Experiment, dotted, _parsed(text, found[1]))
+
+
+def _keys_of_entry(dotted: str) -> set[str]:
+    """The keys that may be beside this one in an entry that the user names and that has some keys only, as
+    finetune.setting.NAME has; none for a key of anything else."""
+    parts = dotted.split('.')
+    for end in range(1, len(parts) - 1):
+        found = field_of(Experiment, '.'.join(parts[:end]))
+        if found and (without := found[0].metadata.get('without')) is not None:
+            record = found[0].metadata['record']('')
+            return {field.name for field in dataclasses.fields(record)} - {*without}
+    return set()
 
 
 def _parsed(text: str, kind: Any) -> Any:
