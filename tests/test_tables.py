@@ -202,6 +202,11 @@ WRONG = {
         SENTIMENT,
         r'parquet: row 3: its label is not given; leave such rows out',
     ),
+    'missing': (
+        {'text': ['a', 'b', 'c'] * 3, 'label': ['x', 'y', None] * 3},
+        None,
+        r'parquet: row 3: its label is not given; leave such rows out',
+    ),
     'lists': (
         {'text': ['a'] * 9, 'label': [[0], [1], [0], [0, 1], *[[1]] * 5]},
         SENTIMENT,

@@ -233,6 +233,8 @@ def _of_items(
     documents: dict[str, int] = {}
     examples = []
     for item in map(texts_joined, found.items):
+        if _is_unsaid(item, found.taken.get('answer', '')):
+            raise InputError(f'{item.place}: its label is not given; leave such rows out')
         if item.answers is None or not 1 <= len(item.texts) <= 2:
             raise without_role(item, NEEDED, 'name other keys in set.json')
         if not all(item.texts):
@@ -246,6 +248,11 @@ def _of_items(
         given = answers_of_item(item, known, numbers, labels)
         examples.append(Text(item.texts, given, document, line=item.line, name=item.name))
     return tuple(examples)
+
+
+def _is_unsaid(item: Item, key: str) -> bool:
+    """Whether a record has the key of the answer, and nothing under it, as tables have where a label is missing."""
+    return item.answers is None and key in item.keys and key.strip().lower() not in item.others
 
 
 def answers_of_item(
