@@ -905,6 +905,16 @@ REFUSED = [
     ),
     (
         bx.ConfigError,
+        'sentences: are missing, and surgery.bias=log_count counts words in them; give some',
+        lambda m, t: bx.add_words(m, t, [WORD], keys={'surgery.bias': 'log_count'}),
+    ),
+    (
+        bx.InputError,
+        '^config.surgery.map: only 0 tokens of the source can be fitted on in the contexts, 10 are needed',
+        lambda m, t: bx.add_words(m, t, [WORD], ['no such word']),
+    ),
+    (
+        bx.ConfigError,
         'sentences: are missing, and contextualized reads',
         lambda m, t: bx.add_words(m, t, ['ab'], strategy='contextualized'),
     ),

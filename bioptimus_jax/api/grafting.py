@@ -147,6 +147,11 @@ def _check(surgery: Surgery, source: Path, known: Subwords, sentences: bool) -> 
             f'sentences: are missing, and {reader} reads new tokens in them; give some, or strategy={ALONE!r}'
             f'{" without surgery.fit_steps" * bool(surgery.fit_steps)}'
         )
+    if surgery.counts_words and not sentences:
+        raise ConfigError(
+            f'sentences: are missing, and surgery.bias={surgery.bias} counts words in them; give some, or another '
+            'surgery.bias'
+        )
     if old.lowercase != known.lowercase:
         cased = {True: 'uncased', False: 'cased'}
         raise InputError(

@@ -40,7 +40,8 @@ def side_by_side(known: Sequence[np.ndarray]) -> Callable[..., np.ndarray]:
 
     A ridge costs every column alike, so that blocks in other units would be of other weight.
     """
-    scales = [np.sqrt(block.astype(np.float64).var(axis=0).mean()) or 1.0 for block in known]
+    whole = (block.astype(np.float64) for block in known)
+    scales = [(np.sqrt(block.var(axis=0).mean()) if len(block) else 0.0) or 1.0 for block in whole]
     return lambda *blocks: np.hstack([block / scale for block, scale in zip(blocks, scales, strict=True)])
 
 
