@@ -3,11 +3,11 @@
 # the same amount. Scores below zero, as log-probabilities and logits of rerankers are, make it far too low.
 #   - Ten documents of one grade, and a ranking of five of them and of no other: Compat is .849 with scores of 5 to 1.
 #     With 10 taken away from each score it is .151. The order of the documents is the same, and AP, nDCG and RR are.
-#   - Of two rerankers the worse one wins if its scores are probabilities and the other's are logarithms: three of ten at
-#     the top (and then others) beats five of ten.
+#   - Of two rerankers the worse one wins if its scores are probabilities and the other's are logarithms: three of ten
+#     at the top (and then others) beats five of ten.
 #   - Scores of which some are above zero and some are below: .85, .69, .42, .15 with 5, 3, 1 and 0 of five above.
-# Compatibility is the overlap (RBO) with an ideal ranking, by Clarke, Vtyurina and Smucker 2021: if several are ideal, as
-# documents have the same grade, the one counts that is most like the ranking. So documents that were found go first.
+# Compatibility is the overlap (RBO) with an ideal ranking, by Clarke, Vtyurina and Smucker 2021: if several are ideal,
+# as documents have the same grade, the one counts that is most like the ranking. So documents that were found go first.
 # The package gives documents that were not found a score of 0, and puts them before found ones with less than that.
 # The documentation says nothing of this, a run's scores are for ordering only, and nothing is raised. Remedy: add a
 # constant, or give ranks as scores. Seen on 2026-12-01, in the newest version.
