@@ -8,9 +8,9 @@
 #     the chemical comes last. By types the recall of diseases is 1, wherever the chemical is.
 # For each prediction in turn the package takes a gold mention of the right type, or else any other that overlaps, and
 # this one is gone for the predictions that follow. The docstring has a prediction correct that overlaps a gold mention
-# and has its label, and the README asks for "some overlap". The mentions are in the form of the README, one tag for each
-# word, none within another. Nothing is raised. Remedy: add up the tables by type. Seen on 2026-12-01, in the newest
-# version.
+# and has its label, and the README asks for "some overlap". The mentions are in the form of the README, one tag for
+# each word, none within another. Nothing is raised. Remedy: add up the tables by type. Seen on 2026-12-01, in the
+# newest version.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
