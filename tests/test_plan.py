@@ -354,7 +354,7 @@ TRITON, CUDNN, MOSAIC = '__gpu$xla.gpu.triton', '__cudnn$fmhaScaleBiasSoftmax', 
         (BASE, 'pallas_gpu', 'cuda', TRITON, 6, 'yes'),
         (BASE, 'cudnn_packed', 'cuda', '__cudnn$fmhaSoftmax', 4, 'yes'),
         (MODERN, 'cudnn', 'cuda', CUDNN, 21, 'auto'),
-        (MODERN, 'splash', 'tpu', MOSAIC, 12, 'auto'),
+        (MODERN, 'splash', 'tpu', MOSAIC, 10, 'auto'),  # equal layers share a function
         *(
             pytest.param(*case, marks=pytest.mark.slow)
             for case in (
@@ -391,7 +391,7 @@ def test_the_base_step_lowers_for_the_platforms_that_are_not_here(
     step = traced_step(wanted, architecture, mesh, name)
     text = step.lower(lowering_platforms=(platform,)).as_text()
     calls = text.count(f'custom_call @{call}')
-    # From 0.12 on equal layers share more functions: of ModernBERT's 12 calls of splash fewer are left.
+    # From 0.12 on equal layers share more functions: of ModernBERT's 10 calls of splash fewer are left.
     assert calls == number or (jax.__version_info__ >= (0, 12) and 0 < calls < number)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
@@ -137,8 +138,9 @@ def place_state(state: Any, shardings: Any) -> Any:
 
     def place(leaf: Any, sharding: NamedSharding) -> jax.Array:
         if jax.process_count() == 1:
-            # A copy: a step could not take the memory of what somebody else has, and would need as much again.
-            return jax.device_put(leaf, sharding, may_alias=False)
+            # A copy: a step takes the memory of its state, and can take none that somebody else has. `device_put` alone
+            # may share an array's memory on its own device, even with `may_alias=False` (jax 0.10.2).
+            return jax.device_put(jnp.array(leaf), sharding)
         # Each process makes the parts of its own devices, so no values travel between hosts.
         values = np.asarray(leaf)
         return jax.make_array_from_callback(values.shape, sharding, lambda index: values[index])
