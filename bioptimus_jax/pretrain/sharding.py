@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
@@ -137,10 +136,6 @@ def place_state(state: Any, shardings: Any) -> Any:
     """The train state, or a part of it, on the mesh; every process brings the same values and keeps its own parts."""
 
     def place(leaf: Any, sharding: NamedSharding) -> jax.Array:
-        if jax.process_count() == 1:
-            # A copy: a step takes the memory of its state, and can take none that somebody else has. `device_put` alone
-            # may share an array's memory on its own device, even with `may_alias=False` (jax 0.10.2).
-            return jax.device_put(jnp.array(leaf), sharding)
         # Each process makes the parts of its own devices, so no values travel between hosts.
         values = np.asarray(leaf)
         return jax.make_array_from_callback(values.shape, sharding, lambda index: values[index])

@@ -4,7 +4,6 @@ B rows of the global batch.
 """
 
 import dataclasses
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -61,11 +60,14 @@ def sharded_steps(
     key = jax.random.fold_in(seed_key(own.config.seed), START_STREAM)
     started = own.start(params, key)
     parts = adapter.split(settings, own.architecture, made, params, started, key)
-    begin = functools.partial(initial_state, settings=settings, rules=own.all_rules)
+
+    def begin(trained: Any) -> TrainState:
+        # A copy: a step takes the memory of its state, and can take none that somebody else has.
+        return initial_state(jax.tree.map(jnp.array, trained), settings, own.all_rules)
+
     shardings = sharding.state_shardings(jax.eval_shape(begin, parts.trained), mesh, own.all_rules)
-    trained = sharding.place_state(parts.trained, shardings['params'])
-    # What the optimiser keeps is made where it stays: no device has all of it before, and no copy is left in memory.
-    state = jax.jit(begin, out_shardings=shardings, donate_argnums=0)(trained)
+    # What the optimiser keeps is made where it stays, so that no device has all of it before.
+    state = jax.jit(begin, out_shardings=shardings)(sharding.place_state(parts.trained, shardings['params']))
     base_shardings = adapter.base_shardings(parts.frozen, mesh, own.all_rules)
     base = sharding.place_state(parts.frozen, base_shardings)  # once, for all objectives
 
