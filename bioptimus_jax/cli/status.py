@@ -37,7 +37,7 @@ RATED = 10
 class StageStatus:
     """What a stage has done; `folder`: of another run, which it was taken from.
 
-    `outdated`: the stages that have been made again, or begun to be, since this one read them or what was made of them.
+    `outdated`: earlier stages that were run again, or are running again, since this stage used their results.
     """
 
     stage: str
@@ -141,35 +141,41 @@ def status_of(folder: Path) -> Status:
         raise InputError(f'{folder}: no such run folder')
     run = Run(folder, Experiment(), quiet=True)
     known = {name: manifest for name in STAGES if (manifest := run.manifest(name))}
-    older = outdated(known, [name for name in STAGES if name not in known and read_claim(folder / name)])
+    begun = {name for name in STAGES if read_claim(folder / name)}
+    older = outdated(known, begun)
+    states = {name: _state(is_held(run.lock(name)), name in known, name in begun) for name in STAGES}
     stages = [
-        _stage(
-            folder / name, known.get(name), is_held(run.lock(name)), run.scratch(name), older.get(name, ())
-        )
-        for name in STAGES
+        _stage(folder / name, known.get(name, Manifest()), state, run.scratch(name), older.get(name, ()))
+        for name, state in states.items()
     ]
-    if all(stage.state == NOT_BEGUN for stage in stages):
+    if {*states.values()} == {NOT_BEGUN}:
         raise InputError(f'{folder}: holds no stage of a run; give the folder that was its --workdir')
-    state = next(stage.state for stage in stages if stage.stage == 'pretrain')
+    training = states['pretrain'] in (AT_WORK, UNFINISHED)
     return Status(
         str(folder),
         stages,
-        _pretraining(folder / 'pretrain', run.metrics, state) if state in (AT_WORK, UNFINISHED) else None,
+        _pretraining(folder / 'pretrain', run.metrics, states['pretrain']) if training else None,
         _cells(folder / 'finetune', folder / 'export') if (folder / 'finetune').is_dir() else None,
         bytes_below(folder),
         _last(folder / FILE),
     )
 
 
+def _state(held: bool, finished: bool, begun: bool) -> str:
+    """The state of a stage in a word; `held`: a process works on it."""
+    if held:
+        return AT_WORK
+    if finished:
+        return DONE
+    return UNFINISHED if begun else NOT_BEGUN
+
+
 def _stage(
-    folder: Path, manifest: Manifest | None, held: bool, scratch: Path, older: tuple[str, ...]
+    folder: Path, manifest: Manifest, state: str, scratch: Path, older: tuple[str, ...]
 ) -> StageStatus:
-    """What a stage has done in its folder; `held`: a process works on it."""
-    begun = held or read_claim(folder)
-    state = AT_WORK if held else DONE if manifest else UNFINISHED if begun else NOT_BEGUN
-    of_stage = manifest or Manifest()
+    """What a stage has done in its folder."""
     size = bytes_below(folder) + bytes_below(scratch)
-    return StageStatus(folder.name, state, of_stage.seconds, size, of_stage.folder, older)
+    return StageStatus(folder.name, state, manifest.seconds, size, manifest.folder, older)
 
 
 def _pretraining(folder: Path, metrics: MetricsLog, state: str) -> StepsDone | None:

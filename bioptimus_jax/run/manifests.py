@@ -85,15 +85,15 @@ def read_manifest(folder: Path) -> Manifest | None:
 
 
 def outdated(stages: Mapping[str, Manifest], begun: Collection[str] = ()) -> dict[str, tuple[str, ...]]:
-    """Stage -> the stages that have been made again since it read them, itself or through another; {} for none.
+    """Stage -> the stages that were run again since it used their results, directly or through another stage.
 
-    `begun`: stages that are being made, or were cut off. What was made from an earlier making of these is older, too.
+    `begun`: stages that are running or were interrupted. What was made from their earlier results is outdated, too.
     """
     return {stage: anew for stage in stages if (anew := _made_again_since(stage, stages, begun))}
 
 
 def _made_again_since(stage: str, stages: Mapping[str, Manifest], begun: Collection[str]) -> tuple[str, ...]:
-    """The stages that were made again since `stage` read them; of a stage that it read as it is, what that one read."""
+    """The stages that were run again since `stage` used their results; a stage that it used is asked in turn."""
     anew: dict[str, None] = {}
     for read, content in stages[stage].inputs.items():
         if read in stages and content == stages[read].content:
