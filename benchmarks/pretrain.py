@@ -25,7 +25,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from protocol import ON_CPU, interleave, publish, ratio, serve, start
+from protocol import ON_CPU, interleave, publish, ratio, resident_mb, serve, start
 from workload import BASE, FAMILIES, Shape, architecture, opened, prepare, sized
 
 from bioptimus_jax.hosts.devices import present
@@ -148,13 +148,19 @@ def run_variant(name: str, shape: Shape, folder: Path, steps: int) -> None:
     if name == GATE:
         serve(lambda: gate(shape, folder), {})
     elif name == OURS:
-        serve(*our_step(shape, folder, steps))
+        serve(*with_peak(*our_step(shape, folder, steps)))
     else:
         from peers import make_step
 
         _, rows = opened(shape, folder)
         batches = Batches(rows, shape.batch_rows, 0, batch_sharding(make_mesh()))
-        serve(*make_step(name, shape, lambda number: rows.read(batches.row_numbers(number)), steps))
+        step, facts = make_step(name, shape, lambda number: rows.read(batches.row_numbers(number)), steps)
+        serve(*with_peak(step, facts))
+
+
+def with_peak(step: Callable[[], dict[str, Any]], facts: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The same step, which also says the peak of its process's memory, in MB."""
+    return lambda: step() | {'peak_mb': resident_mb(peak=True)}, facts
 
 
 @dataclasses.dataclass

@@ -119,12 +119,12 @@ def start(
 
 
 def serve(step: Callable[[], dict[str, Any]], facts: dict[str, Any]) -> None:
-    """A variant's side: the facts, then for every line read one step: its wall seconds, measures and peak memory."""
+    """A variant's side: the facts, then for every line read one step and its wall seconds and measures."""
     answers, sys.stdout = sys.stdout, sys.stderr  # whatever libraries print must not get between
     print(json.dumps(facts), file=answers, flush=True)
     variant = Here('', step)
     for _ in sys.stdin:
-        print(json.dumps(variant.step() | {'peak_mb': resident_mb(peak=True)}), file=answers, flush=True)
+        print(json.dumps(variant.step()), file=answers, flush=True)
 
 
 def interleave(
