@@ -55,6 +55,8 @@ POSITIVES = {  # of test: what the files are known to hold
     'ddi': {'DDI-mechanism': 302, 'DDI-effect': 360, 'DDI-advise': 221, 'DDI-int': 96},
     'hoc': dict(zip(texts.HALLMARKS, (62, 14, 19, 24, 53, 65, 23, 79, 105, 40), strict=True)),
 }
+LOGITS = 'answer by the mean of their logits'
+TOGETHER = {'own': LOGITS, 'bioasq': LOGITS, 'hoc': LOGITS, 'biosses': 'answer by the mean of their numbers'}
 UNCLEAR = {
     'ddi': [
         'ddi: 18 / 0 / 1 texts have several answers in one split, as in the public files; the first in train, '
@@ -312,6 +314,7 @@ def test_what_train_does_not_have_and_a_set_with_one_label_are_refused(tmp_path)
 
 def test_lint_tells_counts_labels_repeats_and_what_is_cut(tmp_path, capsys):
     written(tmp_path / 'sets' / 'gad', SETS['gad'])
+    written(tmp_path / 'sets' / 'hoc', SETS['hoc'])
     written(
         tmp_path / 'sets' / 'own', ['the patient got a dose of zolmipan ' * 20 + '\tdrug', 'the dose\tnone']
     )
@@ -321,7 +324,9 @@ def test_lint_tells_counts_labels_repeats_and_what_is_cut(tmp_path, capsys):
     model = save_encoder(tmp_path / 'model')
     assert cli.main(['lint', f'--sets={tmp_path / "sets"}', f'--model={model}', '--task=classes']) == 3
     out, err = capsys.readouterr()
-    assert out.splitlines() == [
+    told = out.splitlines()
+    assert 'hoc: none of these labels: 1 text of train' in told
+    assert [line for line in told if not line.startswith('hoc')] == [
         'gad: 2 / 2 / 2 texts in train / devel / test; the public files have 4,261 / 535 / 534',
         'gad: labels of train: 0 1, 1 1',
         'gad: also in train: 2 texts of devel',
@@ -890,6 +895,7 @@ def check_seeds_together(folder, made):
         assert scores[DEFAULT][measured] == pytest.approx(test[DEFAULT][measured], abs=1e-6)
         card = ModelCard.load(place / 'README.md')
         assert f'| {task.metric.title} | {100 * test[DEFAULT][measured]:.2f} | ' in card.text
+        assert f'2 models that {TOGETHER[dataset]}' in card.text
         assert (r"`bioptimus predict . --text=$'...\t...'` answers" in card.text) == (
             dataset in ('bioasq', 'biosses')
         )

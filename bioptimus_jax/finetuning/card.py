@@ -83,8 +83,6 @@ ALONE = """
 """
 OWN_HEAD = 'its head ({head}) is in `head.safetensors`, and the encoder alone, which `AutoModel` loads, in `{encoder}`'
 SEEDS = 'it is {number} models that {answer}, one in each folder'
-ANSWER = {True: 'answer by the mean of their logits', False: 'vote'}
-"""How seeds answer together, by `Task.averages`."""
 TOGETHER_CARD = """---
 {data}
 ---
@@ -223,8 +221,8 @@ def write_card_together(
         eval_results=[score],
         **known.json(),
     )
-    answer = ANSWER[task.averages]
     failed = [f'Seed {seed} failed: {reason}' for seed, reason in statistics.failures.items()]
+    why = SEEDS.format(number=len(records), answer=task.together)
     text = TOGETHER_CARD.format(
         data=data.to_yaml(),
         number=len(records),
@@ -233,12 +231,12 @@ def write_card_together(
         train=first.train_sentences,
         units=plural(task.unit),
         settings=_shown(settings),
-        answer=answer,
+        answer=task.together,
         scores='\n'.join(rows),
         said=''.join(f'\n{line}.\n' for line in failed),
         of_set=_licence_of_set(first.dataset),
         of_base=known.license or 'not on record',
-        code=_own_code(folder, SEEDS.format(number=len(records), answer=answer), usage) if usage else '',
+        code=_own_code(folder, why, usage) if usage else '',
         **{name: getattr(first, name) for name in ('model', 'dataset', 'setting')},
     )
     with atomic(folder / NAME) as file:

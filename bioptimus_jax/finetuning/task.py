@@ -251,6 +251,11 @@ class Task(abc.ABC):
         """Whether seeds that answer together do so by the mean of what their heads have found; else they vote."""
         return False
 
+    @property
+    def together(self) -> str:
+        """What models of several seeds do to answer together, as a verb."""
+        return 'answer by the mean of their logits' if self.averages else 'vote'
+
     def keep(self, folder: Path, found: Sequence[Any]) -> None:  # noqa: B027
         """Leave what the head found in the windows of test, where `mean` can use it."""
 

@@ -49,6 +49,10 @@ class Similarity(TextTask):
         """The mean."""
         return (statistics.fmean(number for (number,) in given),)
 
+    @property
+    def together(self) -> str:
+        return 'answer by the mean of their numbers'
+
     def constant(self, dataset: Texts) -> tuple[float]:
         """The mean of training: no correlation with anything."""
         return (statistics.fmean(float(x.answers[0]) for x in dataset.train),)

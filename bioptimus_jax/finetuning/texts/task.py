@@ -148,6 +148,8 @@ class TextTask(Task):
         if dataset.labels:
             given = Counter(answer for text in dataset.train for answer in text.answers)
             lines += _labels(name, dataset.labels, given)
+            if unlabelled := sum(not text.answers for text in dataset.train):
+                lines.append(f'{name}: none of these labels: {numbered(unlabelled, "text")} of train')
         lines += [f'{name}: {note}' for note in dataset.notes] + self._unclear(dataset) + _repeated(dataset)
         for model, tokenizer in tokenizers.items():
             cut = sum(windows.windows(tokenizer, split, max_pieces).counts[windows.CUT] for split in splits)
