@@ -268,11 +268,11 @@ def _traced(objective, **apart):
 
 
 def _equal_steps(objectives, mesh, params, made):
-    steps, state = sharded_steps(objectives, mesh, params, made)
+    steps, beginning = sharded_steps(objectives, mesh, params, made)
     return [
         dataclasses.replace(step, compiled=_equal_step(objective, mesh, made, step.compiled))
         for objective, step in zip(objectives, steps)
-    ], state
+    ], beginning
 
 
 def with_equal_program(step, objective, mesh):

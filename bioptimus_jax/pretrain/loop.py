@@ -230,14 +230,14 @@ def _open(run: Run[HasTraining], folder: Path, clock: Clock) -> tuple[Session, T
     over = [phase.name for phase in record if phase.stop <= saved]
     schedule = curriculum.make_schedule(config, mixture.counts_of(config, rows), order, record, over)
     made = made_in(run.folder('surgery'), architecture) if config.pretrain.lora else NOTHING_MADE
-    train_steps, state = sharded_steps(list(objectives.by_program.values()), mesh, params, made)
+    train_steps, beginning = sharded_steps(list(objectives.by_program.values()), mesh, params, made)
     recorded = curriculum.recorded_phases(folder)
     kept = curriculum.kept_steps(schedule, config.evaluation.snapshots_per_phase, recorded)
     # Where a mirror carries the files, no folder is seen by all processes.
     own_copies = run.mirror is not None and jax.process_count() > 1
     checkpoints = Checkpoints(folder, runtime.keep_checkpoints, kept.values(), own_copies)
-    found = checkpoints.restore(state, run.console.say)
-    state, step = found or (state, 0)
+    found = checkpoints.restore(beginning.like, run.console.say)
+    state, step = found or (beginning.make(), 0)
     if found:
         if not record:  # without it nobody knows where the phases ended
             raise InputError(f'{folder / curriculum.RECORD}: is missing; {rerun_hint(folder)}')

@@ -41,16 +41,27 @@ class TrainStep:
         return self.compiled(state, self.frozen, batch, table)
 
 
+@dataclasses.dataclass(frozen=True)
+class Beginning:
+    """The train state at step 0: `like` has its shapes, types and shardings, and `make` places it on the mesh.
+
+    A run that resumes needs `like` alone: with two states on a device, the step may not find its memory in one piece.
+    """
+
+    like: Any
+    make: Callable[[], TrainState]
+
+
 def sharded_step(objective: Objective, mesh: Mesh, params: Any) -> tuple[TrainStep, TrainState]:
-    """`sharded_steps` of one objective."""
-    [step], state = sharded_steps([objective], mesh, params)
-    return step, state
+    """`sharded_steps` of one objective, and the state at step 0."""
+    [step], beginning = sharded_steps([objective], mesh, params)
+    return step, beginning.make()
 
 
 def sharded_steps(
     objectives: Sequence[Objective], mesh: Mesh, params: Any, made: Made = NOTHING_MADE
-) -> tuple[list[TrainStep], TrainState]:
-    """The train step of each objective on a mesh, its state donated, and the one placed state at step 0.
+) -> tuple[list[TrainStep], Beginning]:
+    """The train step of each objective on a mesh, its state donated, and the one state that they begin with.
 
     `params` are the model's; the first objective says what comes to them, and all must train the same. `made`: what of
     them surgery made, which an adapter leaves to be trained.
@@ -65,9 +76,14 @@ def sharded_steps(
         # A copy: a step takes the memory of its state, and can take none that somebody else has.
         return initial_state(jax.tree.map(jnp.array, trained), settings, own.all_rules)
 
-    shardings = sharding.state_shardings(jax.eval_shape(begin, parts.trained), mesh, own.all_rules)
-    # What the optimiser keeps is made where it stays, so that no device has all of it before.
-    state = jax.jit(begin, out_shardings=shardings)(sharding.place_state(parts.trained, shardings['params']))
+    shapes = jax.eval_shape(begin, parts.trained)
+    shardings = sharding.state_shardings(shapes, mesh, own.all_rules)
+
+    def make() -> TrainState:
+        # What the optimiser keeps is made where it stays, so that no device has all of it before.
+        placed = sharding.place_state(parts.trained, shardings['params'])
+        return jax.jit(begin, out_shardings=shardings)(placed)
+
     base_shardings = adapter.base_shardings(parts.frozen, mesh, own.all_rules)
     base = sharding.place_state(parts.frozen, base_shardings)  # once, for all objectives
 
@@ -83,7 +99,10 @@ def sharded_steps(
             placed[kind] = sharding.place_state(frozen, frozen_shardings)
         return TrainStep(step, placed[kind] | base)
 
-    return [compiled(objective) for objective in objectives], state
+    like = jax.tree.map(
+        lambda leaf, where: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=where), shapes, shardings
+    )
+    return [compiled(objective) for objective in objectives], Beginning(like, make)
 
 
 def jitted_step(objective: Objective, mesh: Mesh, shardings: Any, frozen_shardings: Any) -> Any:
