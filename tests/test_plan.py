@@ -342,6 +342,37 @@ def test_the_estimate_is_near_what_the_compiler_plans_for_an_h100(architecture, 
     assert 0.95 < step_memory(wanted, architecture, 'gpu', 1).peak / 2**30 / gib < 1.15
 
 
+NARROW = Bert(30522, 768, 12, 12, 1536, 512, attention_dropout=0.0)
+LOWER = ModernBert(30522, 768, 6, 12, 1152, 512, attention_dropout=0.0)
+
+
+@pytest.mark.parametrize(
+    ('architecture', 'rows', 'fsdp', 'gib'),
+    [
+        (BASE, 256, 1, 5.330),
+        (BASE, 256, 8, 4.500),
+        (NARROW, 256, 1, 4.504),
+        (NARROW, 256, 8, 3.847),
+        (HALF, 256, 1, 3.057),
+        (SHORT, 256, 1, 5.111),
+        (SHORT, 128, 1, 3.041),
+        (SHORT, 256, 8, 4.625),
+        (LOWER, 256, 1, 2.991),
+        (LOWER, 256, 8, 2.483),
+    ],
+)
+def test_the_estimate_is_near_what_the_compiler_plans_for_tpus(architecture, rows, fsdp, gib):
+    """bfloat16, splash, on 8 TPUs v5e; the numbers are libtpu's own analysis of steps that it compiled (0.0.42)."""
+    wanted = dataclasses.replace(
+        Experiment(),
+        phases=('0.1',),
+        rows=Rows(row_pieces=512, max_document_pieces=512),
+        pretrain=Pretrain(batch_rows=rows, micro_batches=1),
+        runtime=Runtime(fsdp=fsdp),
+    )
+    assert step_memory(wanted, architecture, 'tpu', 8).peak / 2**30 == pytest.approx(gib, rel=0.05)
+
+
 MODERN = ModernBert(50368, 768, 22, 12, 1152, 1024, attention_dropout=0.0)
 TRITON, CUDNN, MOSAIC = '__gpu$xla.gpu.triton', '__cudnn$fmhaScaleBiasSoftmax', 'tpu_custom_call'
 

@@ -132,6 +132,10 @@ class Architecture(abc.ABC):
     biased_scores: ClassVar[bool] = False
     # Products as wide as a head that a score is the sum of.
     score_products: ClassVar[int] = 1
+    # Whether the feed-forward block multiplies its columns with as many others.
+    gated: ClassVar[bool] = False
+    # Whether what layers add up stays float32, as norms are in front of blocks.
+    float32_sum: ClassVar[bool] = False
     # What the head is for: a name in `export.card.PURPOSES`.
     purpose: ClassVar[str] = 'masked_lm'
     # The first that fits decides; every parameter must be covered.
@@ -231,11 +235,6 @@ class Architecture(abc.ABC):
     def windows(self) -> tuple[int | None, ...]:
         """For each layer the places to either side that a piece attends to; None: all of its document."""
         return (None,) * self.layers
-
-    @property
-    def wide(self) -> float:
-        """Columns of the feed-forward block as `pretrain.memory` counts them."""
-        return self.intermediate
 
     @classmethod
     def from_config(cls, values: JsonObject, file: Path) -> Self:

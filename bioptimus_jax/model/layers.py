@@ -33,8 +33,6 @@ RULES = (
 )
 
 
-GATED_SHARE = 1.75
-"""`wide` of a gated block, by its intermediate size: XLA's own analysis has 2 in an unrolled stack, 1.5 in a loop."""
 DOWN, UP = 'adapter_down', 'adapter_up'
 """Matrices that an adapter puts beside the kernel of a dense layer."""
 

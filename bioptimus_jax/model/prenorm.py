@@ -63,6 +63,7 @@ class PreNorm(LikeBert):
     """A family of such layers; `kinds` says what each of them sees and how it turns positions."""
 
     biases: ClassVar = False
+    float32_sum: ClassVar = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

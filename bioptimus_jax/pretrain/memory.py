@@ -42,6 +42,8 @@ KEPT_DOTS = 5
 RECOMPUTED_STATES, RECOMPUTED_WIDE, RECOMPUTED_SHARES = 4, 2, 2.5
 # What each further product of scores has at once, in scores of a layer: those of distances, before and after `spread`.
 PRODUCTS_BESIDE = 3
+# A gated block's wide columns, in those of one half: by XLA's own analysis 2 in an unrolled stack, 1.5 in a loop.
+GATED_SHARE = 1.75
 BEYOND_DOUBT = 1.5  # times the memory: of an estimate that was fitted on other steps than the user's
 UPDATE = 2  # gradients and updates at the end of a step
 
@@ -50,19 +52,21 @@ UPDATE = 2  # gradients and updates at the end of a step
 class Kept:
     """Arrays that a compiler keeps: `states` BxLxD and `wide` ones of an unrolled layer; `beside` it embeddings, last
     states and their gradients, while its backward pass works; `logits` of a chunk: themselves, the softmax, its change,
-    that in the products' type; `stacked`: what lies layer by layer, in copies, where layers are scanned."""
+    that in the products' type; `stacked`: what lies layer by layer, in copies, where layers are scanned; `sums`: more
+    states of a layer where the sum over layers stays float32."""
 
     states: float
     wide: float
     beside: float = 6
     logits: float = 3.5
     stacked: int = 2
+    sums: float = 0
 
 
 # In bfloat16 the slope of the activation is computed again.
 KEPT_IN_FLOAT32, KEPT_IN_BFLOAT16 = Kept(12, 3), Kept(8, 2)
 # What has to do with logits and norms is part of the products there.
-KEPT_ON_TPUS = Kept(11, 0.5, beside=5, logits=1.15, stacked=3)
+KEPT_ON_TPUS = Kept(9, 1, beside=5, logits=1.15, stacked=3, sums=2)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -229,7 +233,7 @@ def _activations(experiment: HasTraining, a: Architecture, platform: str, rows: 
     runtime, of = experiment.runtime, kept_on(experiment, platform)
     low = width_of(experiment, platform)
     length, split = experiment.rows.row_pieces, runtime.tensor
-    states, wide = rows * length * a.hidden, rows * length * a.wide / split
+    states, wide = rows * length * a.hidden, rows * length * _wide(a) / split
     keys = [
         0 if _fused(experiment, a, platform, window) else attended_keys(length, window)
         for window in a.windows
@@ -244,18 +248,25 @@ def _activations(experiment: HasTraining, a: Architecture, platform: str, rows: 
     )
     beside = (a.score_products - 1) * PRODUCTS_BESIDE * largest * FLOAT
     remat, scanned = remat_of(runtime, a.layers), scans(runtime, a.layers)
+    kept = of.sums * states * low if a.float32_sum else 0.0
     # On a CPU XLA merges what an unrolled stack recomputes with the original, so remat saves nothing there.
     if remat == 'none' or (platform == 'cpu' and not scanned):
-        kept = (of.states * states + of.wide * wide) * low + shares * of_share
+        kept += (of.states * states + of.wide * wide) * low
+        behind = kept - KEPT_BEFORE_SLOTS * states * low
+        kept += shares * of_share
         if not scanned:
-            behind = ((of.states - KEPT_BEFORE_SLOTS) * states + of.wide * wide) * low
             return a.layers * kept - (1 - last) * behind + beside
         kept += KEPT_SCANNED * states * FLOAT
     else:
-        kept = states * low if remat == 'full' else ((1 + KEPT_DOTS) * states + wide) * low
+        kept += states * low if remat == 'full' else ((1 + KEPT_DOTS) * states + wide) * low
     # Layers that one turn of the loop has.
     at_once = repetition(a.kinds)[1] if scanned else 1
     return a.layers * kept + at_once * (anew + beside)
+
+
+def _wide(a: Architecture) -> float:
+    """Columns of the feed-forward block, as the backward pass reads them."""
+    return GATED_SHARE * a.intermediate if a.gated else a.intermediate
 
 
 def _fused(experiment: HasTraining, a: Architecture, platform: str, window: int | None) -> bool:

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.architecture import Context, Rule
 from bioptimus_jax.model.compute import Compute
-from bioptimus_jax.model.layers import GATED_SHARE, RULES, SIZES, ModelPart
+from bioptimus_jax.model.layers import RULES, SIZES, ModelPart
 from bioptimus_jax.model.prenorm import Layer, LayerKind, PreNorm, RotaryAttention, WordEmbeddings
 from bioptimus_jax.model.rotary import HEAD_SIZE, ROPE, Rope, check_head_size, rope_in, turned
 from bioptimus_jax.storage.files import JsonObject
@@ -69,6 +69,7 @@ class EuroBert(PreNorm):
     }
     ignored: ClassVar = re.compile(r'lm_head\.weight$|dense\.|classifier\.')
     tied: ClassVar = {'lm_head.weight': 'model.embed_tokens.weight'}
+    gated: ClassVar = True
     output_bias: ClassVar[str | None] = None
     rules: ClassVar[Sequence[Rule]] = (
         Rule(r'/([qkv]|gate|up)_proj/kernel$', ('fsdp', 'tensor')),
@@ -105,10 +106,6 @@ class EuroBert(PreNorm):
     @property
     def kinds(self) -> tuple[LayerKind, ...]:
         return (LayerKind(None, self.rope),) * self.layers
-
-    @property
-    def wide(self) -> float:
-        return GATED_SHARE * self.intermediate
 
     def embeddings(self, compute: Compute) -> nn.Module:
         return WordEmbeddings(self, compute)

@@ -87,6 +87,7 @@ class Gte(layers.LikeBert):
     }
     ignored: ClassVar = re.compile(r'pooler\.|lm_head\.decoder\.weight$|classifier\.|rotary_emb\.')
     tied: ClassVar = {'lm_head.decoder.weight': 'gte.embeddings.word_embeddings.weight'}
+    gated: ClassVar = True
     position_table: ClassVar = ''
     self_attention: ClassVar = SelfAttention
     rules: ClassVar[Sequence[Rule]] = (
@@ -157,10 +158,6 @@ class Gte(layers.LikeBert):
     def untouched(self) -> Mapping[str, tuple[int, ...]]:
         """The pooler, which classifiers of transformers read."""
         return pooler(self)
-
-    @property
-    def wide(self) -> float:
-        return layers.GATED_SHARE * self.intermediate
 
     def context(self, batch: Mapping[str, jax.Array]) -> Context:
         """The context with the cosines and sines of all positions."""

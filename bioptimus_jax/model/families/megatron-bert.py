@@ -36,6 +36,7 @@ class MegatronBert(layers.LikeBert):
     modules: ClassVar = Bert.modules
     ignored: ClassVar = Bert.ignored
     tied: ClassVar = Bert.tied
+    float32_sum: ClassVar = True
 
     def embeddings(self, compute: Compute) -> nn.Module:
         return SummedEmbeddings(self, compute, self.token_types)

@@ -98,6 +98,7 @@ class ModernBert(PreNorm):
     }
     ignored: ClassVar = re.compile(r'decoder\.weight$|classifier\.')
     tied: ClassVar = {'decoder.weight': 'model.embeddings.tok_embeddings.weight'}
+    gated: ClassVar = True
     rules: ClassVar = (
         # Whole on every device of `tensor`: a cut would follow neither heads nor the pairs of gate and value.
         Rule(r'/(Wqkv|Wi)/kernel$', ('fsdp', None)),
@@ -152,10 +153,6 @@ class ModernBert(PreNorm):
         types = _layer_types(self.layers, self.global_every)
         first, *others = (of_all if name == FULL else near for name in types)
         return first._replace(norm=False), *others  # the embeddings are normalised already
-
-    @property
-    def wide(self) -> float:
-        return 1.5 * self.intermediate  # with the gate, as XLA's own analysis has it
 
     def embeddings(self, compute: Compute) -> nn.Module:
         return WordEmbeddings(self, compute, norm=True)

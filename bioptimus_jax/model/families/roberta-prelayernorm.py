@@ -33,6 +33,7 @@ class RobertaPreLayerNorm(Roberta):
     prefix: ClassVar = f'{ENCODER}.'
     modules: ClassVar = {f'encoder/{NORM}/': f'{ENCODER}/{NORM}/', **under(ENCODER, Roberta.modules)}
     tied: ClassVar = under(ENCODER, Roberta.tied)
+    float32_sum: ClassVar = True
 
     def embeddings(self, compute: Compute) -> nn.Module:
         return Embeddings(self, compute)
