@@ -10,13 +10,14 @@ from toy_commands import call, document
 from toy_sets import save_encoder
 from toy_start import WORDS, save_source, texts_of
 
+from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetuning.entities.files import write_predictions
 from bioptimus_jax.finetuning.predictions import Predicted
 from bioptimus_jax.lab.expected import Expected, Observed, expect, left_out, observe
 from bioptimus_jax.scoring.score import score
 from bioptimus_jax.scoring.student import half_interval
 from bioptimus_jax.start.ways import APPEND, KEEP, REPLACE, SEEN, decide, ways, worth
-from bioptimus_jax.storage.files import write_json
+from bioptimus_jax.storage.files import read_json, write_json
 from bioptimus_jax.tokenizer.subwords import load
 
 OTHER = ('eee', 'ttt', 'ccc')  # no vocabulary has more of them than letters
@@ -46,6 +47,15 @@ def save_set(folder, name, mentions):
         (folder / name).mkdir(parents=True, exist_ok=True)
         (folder / name / f'{split}.tsv').write_text(''.join(lines))
     return folder
+
+
+def save_marked(folder, name, word):
+    """A text a split, with two mentions that end within words of it."""
+    for split in ('train', 'devel', 'test'):
+        (folder / name / split).mkdir(parents=True)
+        (folder / name / split / 'a.txt').write_text(f'{word}x of {word}x .')
+        marks = (f'T{n}\tDrug {at} {at + len(word)}\t{word}\n' for n, at in ((1, 0), (2, len(word) + 5)))
+        (folder / name / split / 'a.ann').write_text(''.join(marks))
 
 
 def asked(source, texts, *more):
@@ -112,6 +122,7 @@ def test_of_two_new_vocabularies_the_one_that_reads_more_text_for_the_same_work(
 
 def test_advice_on_texts_and_sets(source, texts, tmp_path, capsys):
     sets = save_set(tmp_path / 'sets', 'drugs', [WORDS[0], WORDS[1], *OTHER[:2]])
+    save_marked(sets, 'marked', WORDS[0])
     said = document(capsys, *asked(source, texts, f'--sets={sets}'))
     assert said['vocabulary'] == REPLACE
     assert f'train on at least {SEEN * 20:,} pieces' not in said['why']
@@ -123,7 +134,11 @@ def test_advice_on_texts_and_sets(source, texts, tmp_path, capsys):
         less = rows[KEEP]['pieces a word'] / rows[name]['pieces a word']
         assert rows[name]['text per FLOP'] == pytest.approx(less)
     assert 'unknown words' not in rows[KEEP]
-    rows = {row['vocabulary']: row for row in of_sets['rows']}
+    # Of words that are marked in part the part alone is a mention.
+    of_marked = {row['vocabulary']: row for row in of_sets['rows'] if row['set'] == 'marked'}
+    assert of_marked[KEEP]['mentions'] == 4
+    assert of_marked[KEEP]['pieces a mention'] == len(WORDS[0])
+    rows = {row['vocabulary']: row for row in of_sets['rows'] if row['set'] == 'drugs'}
     assert {row['examples'] for row in rows.values()} == {6}
     # Four of the six mentions of training and devel have words of the texts.
     assert rows[REPLACE]['respelled'] == pytest.approx(4 / 6)
@@ -236,6 +251,16 @@ def pair(folder, sets, right):
             write_json(cell / 'scores.json', {**record, 'devel': test, 'history': [{'loss': 1.0}]})
         made.append(str(run / 'finetune/0.1'))
     return tuple(made)
+
+
+def test_pairs_that_learned_a_class_for_every_word_say_nothing_of_mentions(tmp_path):
+    """Their test score is that of words, and the F1 of mentions is none of it."""
+    found = {True: 0.5, False: 1.0}
+    both = pair(tmp_path, {'a': [*WORDS]}, {'kept': found, 'new': found})
+    for file in tmp_path.rglob('scores.json'):
+        write_json(file, read_json(file) | {'task': 'word_classes'})
+    with pytest.raises(InputError, match='have no set of entities in common'):
+        observe([both])
 
 
 def test_pairs_of_models_say_what_respelled_mentions_gain(source, texts, tmp_path, capsys):

@@ -99,7 +99,7 @@ def _of_set(chosen: Any, found: Mapping[str, Way], observed: Sequence[Observed])
     dataset = task.read(chosen)
     examples = [example for split in LEARNED for example in getattr(dataset, split)]
     mentions = [
-        ' '.join(example.words[first : last + 1])
+        ' '.join(task.shown(example)[first : last + 1])
         for example in examples
         for _, first, last in task.mentions(task.answers(example))
     ]

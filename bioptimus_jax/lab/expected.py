@@ -20,6 +20,7 @@ from bioptimus_jax.finetuning.finished import FinishedModel, read_model
 from bioptimus_jax.finetuning.predictions import Predicted
 from bioptimus_jax.finetuning.task import Task, task_of
 from bioptimus_jax.run.folder import Run
+from bioptimus_jax.scoring.score import METRICS
 from bioptimus_jax.scoring.student import half_interval
 from bioptimus_jax.tokenizer.subwords import Subwords
 from bioptimus_jax.tokenizer.subwords import load as load_subwords
@@ -98,11 +99,13 @@ def _combined(share: float, observed: Sequence[Observed]) -> float:
 
 
 def _observed(dataset: str, kept: FinishedModel, other: FinishedModel) -> Observed | None:
-    """What one pair says of a set; None of a set without mentions."""
+    """What one pair says of a set; None of a set without mentions, or with another measure than their F1."""
     seeds = sorted(kept.cells[dataset].keys() & other.cells[dataset].keys())
     if not seeds:
         raise InputError(f'{dataset}: {kept.folder} and {other.folder} have no seed in common')
     task = task_of(kept.records[dataset][seeds[0]])
+    if task.metric not in METRICS.values():
+        return None
     vocabularies = _vocabulary(kept), _vocabulary(other)
 
     @functools.cache
