@@ -26,7 +26,7 @@ from bioptimus_jax.records.analysis import SentenceVectors, SimilarityOfPairs
 from bioptimus_jax.records.export import ABOUT, Export
 from bioptimus_jax.records.metrics import Encoded
 from bioptimus_jax.records.record import plain
-from bioptimus_jax.records.statistics import Ensemble, ModelStatistics, OverSeeds
+from bioptimus_jax.records.statistics import Ensemble, ModelStatistics, OverSeeds, Together
 from bioptimus_jax.report import drawing, gain, layout, live, page, use
 from bioptimus_jax.report.cells import cell_folder
 from bioptimus_jax.report.ending import ending
@@ -335,9 +335,12 @@ def test_names_are_drawn_as_they_are(run):
 def test_a_run_ends_with_its_table_what_it_brought_and_where_models_and_page_are(tmp_path):
     run = fabricate(tmp_path / 'demo')
     write_json(run.workdir / 'export' / '0.4' / 'config.json', {})
-    kept = run.workdir / 'finetune' / '0.4' / 'x' / 'standard' / 'seed-0' / 'model'
-    write_json(kept / 'config.json', {})
-    m, lines = read_measures(run), ending(run, 3725).splitlines()
+    m = read_measures(run)
+    kept = cell_folder(m, m.cells('0.4', m.datasets[0])[0]) / 'model'
+    # That of a set which an earlier configuration had is left in the folder.
+    for folder in (kept, run.workdir / 'finetune' / '0.4' / 'x' / 'standard' / 'seed-0' / 'model'):
+        write_json(folder / 'config.json', {})
+    lines = ending(run, 3725).splitlines()
     assert lines[: lines.index('', 1)] == ['', *phases.phases(m).text().splitlines()]
     models = [str(p.parent) for p in sorted(run.workdir.glob('export/*/config.json'))]
     assert lines[lines.index('', 1) + 1 :] == [
@@ -455,7 +458,8 @@ def test_the_curve_of_an_objective_that_masks_nothing_says_what_its_loss_is(tmp_
     assert 'MASK' not in shown.svg
 
 
-def test_a_vote_that_pays_is_among_what_to_try(tmp_path):
+def test_seeds_together_that_pay_are_among_what_to_try(tmp_path, monkeypatch):
+    """By what their folder would answer: the vote, or the mean of their logits where the task averages these."""
     m = read_measures(fabricate(tmp_path / 'demo'))
     last, [dataset, *_] = m.phases[-1], m.datasets
     mean = statistics.fmean(m.scores(last, dataset)) / 100
@@ -463,7 +467,10 @@ def test_a_vote_that_pays_is_among_what_to_try(tmp_path):
     over = {'default': OverSeeds(seeds=3, failed=0, mean=mean)}
 
     def steps(ahead, **changes):
-        vote = Ensemble(seeds=3, test={'default': {'f1': mean + ahead / 100}}, interval=None)
+        by_mean = Together(test={'default': {'f1': mean + 0.05}}, interval=None)
+        vote = Ensemble(
+            seeds=3, test={'default': {'f1': mean + ahead / 100}}, interval=None, mean_logits=by_mean
+        )
         of_model = ModelStatistics(
             **place, devel=over, test=over, ensemble=vote, interval=None, unit='texts', units=20, failures={}
         )
@@ -476,6 +483,9 @@ def test_a_vote_that_pays_is_among_what_to_try(tmp_path):
     [said] = steps(3.25)
     assert said.endswith('3.2 points ahead of one on the mean of the sets: --config.finetune.keep=ensemble')
     assert steps(3.25, keep='ensemble') == []
+    monkeypatch.setattr(type(m.task(dataset)), 'averages', True)
+    [said] = steps(0.9, keep='best')
+    assert '5.0 points ahead' in said
 
 
 def test_what_only_a_researcher_reads_is_folded_below_what_everybody_does(built):

@@ -205,7 +205,7 @@ def write_card_together(
 ) -> None:
     """Leave the card in the folder of several seeds; `records`: of their fine-tunings, `statistics`: of them all."""
     assert statistics.ensemble  # there are several
-    test = statistics.ensemble.mean_logits or statistics.ensemble if task.averages else statistics.ensemble
+    test = statistics.ensemble.kept(task.averages)
     rows = []
     for key, named in _measures(task).items():
         together, alone = test.test[key][task.metrics[key].name], statistics.test[key].mean or 0.0

@@ -10,6 +10,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetuning.statistics import best_settings
 from bioptimus_jax.finetuning.task import devel_chooses, score_of
 from bioptimus_jax.records.finetune import FineTuning, OutsideCell, ScoredCell
+from bioptimus_jax.records.kept import read_ensemble
 from bioptimus_jax.run.manifests import MANIFEST, STARTED, read_claim
 from bioptimus_jax.sets.blurb import true_name
 from bioptimus_jax.storage.files import read_json, read_sealed
@@ -129,6 +130,17 @@ def asked_among(cells: Iterable[Path]) -> set[Path]:
         if asked is None or _is_of(asked.get(whole, ()), cell):
             found.add(cell)
     return found
+
+
+def models_asked_for(places: Sequence[Path]) -> list[Path]:
+    """The folders of kept models, of one seed or of several together, that their stages still ask for, and all models
+    that are in no stage."""
+    seeds = {}
+    for place in places:
+        ensemble = read_ensemble(place)
+        seeds[place] = [place.parent / name for name in ensemble.members] if ensemble else [place.parent]
+    asked = asked_among({cell for cells in seeds.values() for cell in cells})
+    return [place for place, cells in seeds.items() if asked.issuperset(cells)]
 
 
 def _is_of(asked: str | tuple[()] | None, cell: Path) -> bool:

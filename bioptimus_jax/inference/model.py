@@ -124,6 +124,8 @@ def model_at(place: str) -> Path:
 
 def model_in(folder: Path) -> Path:
     """The folder itself, or the model that was kept or exported in it. Raises InputError unless there is one."""
+    from bioptimus_jax.finetuning.finished import models_asked_for
+
     if not folder.is_dir():
         raise InputError(
             f'{folder}: no such folder; give the folder of a model, or of a run that kept one, or a hub id'
@@ -131,7 +133,7 @@ def model_in(folder: Path) -> Path:
     if any((folder / name).is_file() for name in ('config.json', ADAPTER)):
         return folder
     for pattern in FINISHED:
-        found = _asked_for(sorted(file.parent for file in folder.glob(pattern)))
+        found = models_asked_for(sorted(file.parent for file in folder.glob(pattern)))
         if len(found) == 1:
             return found[0]
         if found:
@@ -142,18 +144,6 @@ def model_in(folder: Path) -> Path:
     raise InputError(
         f'{folder}: has no model (config.json); fine-tune with --config.finetune.keep=best, or export one'
     )
-
-
-def _asked_for(places: Sequence[Path]) -> list[Path]:
-    """The kept models that their stages still ask for, and all models that are in no stage."""
-    from bioptimus_jax.finetuning.finished import asked_among
-
-    cells_of = {}
-    for place in places:
-        ensemble = read_ensemble(place)
-        cells_of[place] = [place.parent / name for name in ensemble.members] if ensemble else [place.parent]
-    asked = asked_among({cell for cells in cells_of.values() for cell in cells})
-    return [place for place, cells in cells_of.items() if asked.issuperset(cells)]
 
 
 def kind_of(folder: Path) -> Kind:

@@ -43,6 +43,10 @@ class Ensemble(Together):
     seeds: int
     mean_logits: Together | None = left_out()
 
+    def kept(self, averages: bool) -> Together:
+        """What a folder of all seeds answers (config.finetune.keep=ensemble); `averages`: see `Task.averages`."""
+        return self.mean_logits or self if averages else self
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ModelStatistics(ModelOnSet):

@@ -1,5 +1,6 @@
 """How `run` and `demo` end: the table of the phases, what adaptation brought, and where models and page are."""
 
+from bioptimus_jax.finetuning.finished import models_asked_for
 from bioptimus_jax.progress.console import clock
 from bioptimus_jax.records.kept import ENSEMBLE
 from bioptimus_jax.report import gain
@@ -23,8 +24,8 @@ def ending(run: Run, seconds: float) -> str:
         exported = sorted(run.stage_folder('export').glob('*/config.json'))
         parts.append(f'models: {", ".join(str(path.parent) for path in exported)}')
     kept = [
-        path for what in KEPT for path in sorted(run.workdir.glob(f'finetune/*/*/*/{what}'))
+        path.parent for what in KEPT for path in sorted(run.stage_folder('finetune').glob(f'*/*/*/{what}'))
     ]  # of config.finetune.keep
-    if 'finetune' in stages and kept:
-        parts.append(f'fine-tuned models: {", ".join(str(path.parent) for path in kept)}')
+    if 'finetune' in stages and (asked := models_asked_for(kept)):
+        parts.append(f'fine-tuned models: {", ".join(map(str, asked))}')
     return '\n'.join([*parts, *filter(None, [last])])

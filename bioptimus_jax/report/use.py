@@ -87,7 +87,7 @@ def _next(m: Measures, verdict: gain.Verdict | None) -> list[str]:
         )
     if learned and settings.keep == 'none':
         steps.append('Keep the fine-tuned models, to use them: --config.finetune.keep=best')
-    if settings.keep != TOGETHER and (ahead := _vote(m, last or first)) >= VOTE_PAYS:
+    if settings.keep != TOGETHER and (ahead := _together(m, last or first)) >= VOTE_PAYS:
         steps.append(
             f'Use the seeds together, which are {ahead:.1f} points ahead of one on the mean of the sets: '
             f'--config.finetune.keep={TOGETHER}'
@@ -101,12 +101,12 @@ def _next(m: Measures, verdict: gain.Verdict | None) -> list[str]:
     return steps
 
 
-def _vote(m: Measures, model: str) -> float:
+def _together(m: Measures, model: str) -> float:
     """How many points the seeds of a model together are ahead of their mean, over its sets; 0 where it is not known."""
     ahead = []
     for dataset in m.datasets:
-        found = m.statistics_of(model, dataset)
+        found, task = m.statistics_of(model, dataset), m.task(dataset)
         if found and found.ensemble:
-            vote = 100 * found.ensemble.test[DEFAULT][m.task(dataset).metric.name]
-            ahead.append(vote - statistics.fmean(m.scores(model, dataset)))
+            together = found.ensemble.kept(task.averages).test[DEFAULT][task.metric.name]
+            ahead.append(100 * together - statistics.fmean(m.scores(model, dataset)))
     return statistics.fmean(ahead) if ahead else 0.0
