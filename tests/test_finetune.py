@@ -890,6 +890,17 @@ def test_models_are_kept_as_transformers_loads_them(tiny_bert, toy_sets, tmp_pat
     assert ENTITIES.metric.scores(gold, predicted) == record['ensemble']['test']['default']
     _ner(tmp_path, e, keep='all')
     assert not place.exists()
+    # Nor is it left by a stop behind cells that were trained otherwise.
+    _ner(tmp_path, e, keep='ensemble')
+    shorter = {'keep': 'ensemble', 'of_set': {'one': {'epochs': 1}}}
+    with monkeypatch.context() as patch:
+        patch.setattr(stage, '_summarise', _stop)
+        with pytest.raises(Stopped):
+            _ner(tmp_path, e, **shorter)
+    assert len(kept()) == 2
+    assert not place.exists()
+    _ner(tmp_path, e, **shorter)
+    assert place.exists()
 
 
 def _stop(*given, **more):

@@ -13,7 +13,7 @@ from bioptimus_jax.errors import InputError, Stopped, printable
 from bioptimus_jax.finetuning import recommended
 from bioptimus_jax.finetuning.begun import forget, lost, note_epochs
 from bioptimus_jax.finetuning.card import write_card
-from bioptimus_jax.finetuning.config import JAX, NOT_OF_A_SETTING, Finetune
+from bioptimus_jax.finetuning.config import JAX, NOT_OF_A_SETTING, TOGETHER, Finetune
 from bioptimus_jax.finetuning.finished import SCORES
 from bioptimus_jax.finetuning.kept import Reads
 from bioptimus_jax.finetuning.subset import as_learned
@@ -158,6 +158,10 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
     task.write(cell.target, task.predicted(dataset.test, outcome.test))
     task.keep(cell.target, outcome.found)
     record = dataclasses.replace(record, files={name: sha256(cell.target / name) for name in task.files})
+    together = cell.target.parent / TOGETHER
+    if (together / cell.target.name).is_dir():
+        # It holds the model from before, and a stop must not leave it beside cells that are all finished.
+        remove_folder(together)
     write_sealed(cell.target / SCORES, record.json())  # last: its presence says that the cell is finished
     forget(cell.target)
     return record
