@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import random
+import shlex
 import shutil
 import signal
 import ssl
@@ -778,3 +779,9 @@ def test_the_checksums_are_those_of_the_real_files(data, server, tmp_path):
     }
     assert ner_sets(server, tmp_path).run() == {'files': 15, 'fetched': 15, 'there': 0}
     assert sets_in(tmp_path, blurb.SETS) == server.files
+
+
+def test_the_advice_for_sets_in_a_folder_with_a_blank_in_its_name_can_be_typed():
+    looked, used = ner_download.NerSets().advice(Path('my sets'), []).splitlines()
+    assert shlex.split(looked)[-3:] == ['bioptimus', 'lint', '--sets=my sets']
+    assert shlex.split(used)[-1] == '--config.finetune.folder=my sets'

@@ -8,6 +8,7 @@ import runpy
 import shlex
 import shutil
 import sys
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -19,6 +20,7 @@ from toy_sets import save_set
 from toy_start import WORDS, save_source, texts_of
 
 from bioptimus_jax.cli import main as cli
+from bioptimus_jax.cli.verbs import init
 from bioptimus_jax.corpus.config import Content, Corpus
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.experiment import config
@@ -37,7 +39,7 @@ from bioptimus_jax.pretrain.throughput import forward_flops_per_token
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.start.hours import Costs, lengths_of_sets
 from bioptimus_jax.start.machine import machine
-from bioptimus_jax.start.recommend import SENTENCES, wide_rows
+from bioptimus_jax.start.recommend import SENTENCES, config_text, wide_rows
 from bioptimus_jax.start.shown import HIDDEN, KEPT, NEW, RANDOM, first_rows
 from bioptimus_jax.start.speeds import Speeds
 from bioptimus_jax.start.texts import CHARACTERS, local_texts, look_into
@@ -510,3 +512,14 @@ def test_show_marks_new_tokens_and_words(prepared, tmp_path, relisted, capsys):
     code, message = call(capsys, 'show', f'--config={prepared / "tiny.py"}', f'--workdir={tmp_path / "none"}')
     assert (code, 'no such run folder' in message) == (3, True)
     assert not (tmp_path / 'none').exists()
+
+
+def test_the_commands_for_a_config_with_a_blank_in_its_name_can_be_typed():
+    *_, plan, run = (
+        shlex.split(line) for line in init.written(Path('my own.py'), ' --device=h200').splitlines()
+    )
+    assert plan == ['bioptimus', 'plan', '--config=my own.py', '--device=h200']
+    assert run == ['bioptimus', 'run', '--config=my own.py', '--workdir=runs/my own']
+    assert "bioptimus run '--config=my own.py' --workdir" in config_text(
+        'recommended', [], 'init', 'my own.py'
+    )

@@ -2,6 +2,7 @@
 
 import collections
 import itertools
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,8 +43,8 @@ def training_files(folder: Path) -> list[Path]:
         sample, _ = peeked(lines(file, 'utf-8', lambda stored_bytes: None), SAMPLE)
         if not tagged_columns(line for _, line in sample):
             raise InputError(
-                f'{file}: not every line is a word with its tag; `bioptimus lint --sets={folder.parent}` says what is '
-                'wrong in it'
+                f'{file}: not every line is a word with its tag; `bioptimus lint '
+                f'{shlex.quote(f"--sets={folder.parent}")}` says what is wrong in it'
             )
     return files
 

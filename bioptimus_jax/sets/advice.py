@@ -1,6 +1,7 @@
 """What to say of folders and files that are no set: what is there, what is read, and how to make one of the other."""
 
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,7 +28,8 @@ def rebuilt(folder: Path) -> str:
     name = record.name if record else ''
     if name not in REBUILT or not folder.is_dir() or not any(folder.iterdir()):
         return ''
-    return f'; if these are its originals, `bioptimus rebuild --set={name} --from={folder} --to=sets` makes the set'
+    place = shlex.quote(f'--from={folder}')
+    return f'; if these are its originals, `bioptimus rebuild --set={name} {place} --to=sets` makes the set'
 
 
 def no_set_in(folder: Path) -> InputError:

@@ -5,6 +5,7 @@ Evidence is named in configs/recommended.py.
 
 import dataclasses
 import math
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -471,10 +472,11 @@ def _rounded(number: float) -> int:
 
 def config_text(base: str, choices: Sequence[Choice], command: str, name: str) -> str:
     """The config file: fewer than 25 lines of code, each choice with its why."""
+    config = shlex.quote(f'--config={name}')
     lines = [
         f'"""Written by `{command}`.',
         '',
-        f'Run it: bioptimus run --config={name} --workdir=DIR. What each setting means: bioptimus run --help.',
+        f'Run it: bioptimus run {config} --workdir=DIR. What each setting means: bioptimus run --help.',
         '"""',
         '',
         f'from bioptimus_jax.ext import load{", override" * any("override(" in c.line for c in choices)}',

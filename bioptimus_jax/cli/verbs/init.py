@@ -114,13 +114,13 @@ def _call(command: Command) -> None:
         file.write(config_text(base, choices, _command_of(asked, options.file), options.file))
     print(printable('\n'.join(map(str, choices))))
     device = f' --device={options.device} --devices={options.devices or 1}' * bool(options.device)
-    print(
-        printable(
-            f'\nwritten: {to}. Next:\n'
-            f'  bioptimus plan --config={to}{device}\n'
-            f'  bioptimus run --config={to} --workdir=runs/{to.stem}'
-        )
-    )
+    print(printable(written(to, device)))
+
+
+def written(to: Path, device: str) -> str:
+    """The commands for the config that was written; `device`: flags of `plan`."""
+    config, workdir = (shlex.quote(flag) for flag in (f'--config={to}', f'--workdir=runs/{to.stem}'))
+    return f'\nwritten: {to}. Next:\n  bioptimus plan {config}{device}\n  bioptimus run {config} {workdir}'
 
 
 def _command_of(asked: Any, file: str) -> str:

@@ -1,6 +1,7 @@
 """BLURB's five NER sets from the repository that they were published in, as a catalogue of the download."""
 
 import fnmatch
+import shlex
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -48,4 +49,5 @@ class NerSets:
 
     def advice(self, to: Path, wanted: Iterable[Wanted]) -> str:
         """What to do with the files."""
-        return f'to look through them: bioptimus lint --sets={to}\nto use them: --config.finetune.folder={to}'
+        looked, used = (shlex.quote(f'--{flag}={to}') for flag in ('sets', 'config.finetune.folder'))
+        return f'to look through them: bioptimus lint {looked}\nto use them: {used}'
