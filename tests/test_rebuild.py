@@ -511,5 +511,9 @@ def test_another_fold_is_a_set_of_its_own_under_the_same_record(data, tmp_path, 
     assert '4,261 / 537 / 532 examples' in capsys.readouterr().out
     chosen = set_at(tmp_path / 'gad-fold10')
     task = task_for(chosen)
-    assert len(task.read(chosen).test) == 532
+    dataset = task.read(chosen)
+    assert len(dataset.test) == 532
+    assert (
+        task.look(dataset, {}, 128).lines[0] == 'gad-fold10: 4,261 / 537 / 532 texts in train / devel / test'
+    )
     assert task.known.name == record_of('GAD-fold10').name == 'gad-fold10'

@@ -228,7 +228,11 @@ def published(name: str) -> Published | None:
     """The record of BLURB that the name of a folder means, whatever its letters' case; under a name of its own where a
     set is written otherwise (chemprot-markers) or is another fold (gad-fold2)."""
     known = SETS.get(VARIANT.sub('', name.lower()))
-    return known and (known if name.lower() == known.name else dataclasses.replace(known, name=name.lower()))
+    if not known or name.lower() == known.name:
+        return known
+    # Another fold has as many examples as the public one, but not as many in each split.
+    examples = (0, 0, 0) if FOLD in name.lower() else known.examples
+    return dataclasses.replace(known, name=name.lower(), examples=examples)
 
 
 def in_order(labels: Iterable[str]) -> list[str]:
