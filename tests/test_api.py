@@ -757,6 +757,9 @@ def test_scores_of_predictions_made_elsewhere(tmp_path, nothing_left):
     found = bx.score(several[:2], [{'answers': ['A', 'B']}, {'answers': 'C, B'}], task='classes')
     assert found.measures['default']['precision'] == 0.5
     assert 'answers with labels that no test item has count as wrong: C 1' in found.notes
+    for label in ('A', 'a, b'):  # it may be the only one
+        some = [{'text': 'it helps', 'answers': [label]}, {'text': 'it harms', 'answers': []}]
+        assert bx.score(some, some, task='classes').measures['default']['f1'] == 1
 
 
 def test_the_import_is_instant_and_names_what_is_public():

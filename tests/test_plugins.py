@@ -256,7 +256,7 @@ def test_a_set_describes_itself_and_what_is_wrong_with_that_is_one_line(tmp_path
         ({'measures': [1]}, "measures: 1 is no name; give names, such as 'accuracy'"),
         ({'measures': ['pearson']}, 'measures: pearson is for numbers; choose among micro_f1'),
         ({'uncounted': ['c']}, "uncounted: 'c' is not among labels"),
-        ({'labels': ['a,b']}, "labels: 'a,b' is no label; with several"),
+        ({'labels': ['a,b']}, "train.jsonl:2: 'a' is not a label of topics: a,b"),
         ({'task': 'similarity', 'labels': ['a']}, 'labels: is for task classes'),
         ({'labels': ['a', 'c']}, "train.jsonl:3: 'b' is not a label of topics: a, c"),
         ({'name': 'none'}, r"train.jsonl:1: has no 'none'; it has text, topics, id"),
@@ -273,6 +273,12 @@ def test_a_set_describes_itself_and_what_is_wrong_with_that_is_one_line(tmp_path
         ('train', one, plain, r'train\.tsv:1: looks like a header'),
         ('train', rows, headed, r'test\.tsv:1: has the header y, x, but .*train\.tsv has x, y'),
         ('test', rows, {**named, 'texts': ['z']}, r"texts: no column 'z'; there are x, y"),
+        (
+            'test',
+            rows,
+            {**named, 'several': True, 'labels': ['a,b']},
+            "labels: 'a,b' is no label; with several",
+        ),
     ):
         (folder / f'{split}.tsv').write_text(text)
         refused(said, **changes)

@@ -45,7 +45,7 @@ from bioptimus_jax.sets import labelled, texts
 from bioptimus_jax.sets.corpora import set_at
 from bioptimus_jax.sets.quoting import unquoted
 from bioptimus_jax.sets.texts import Text, Texts
-from bioptimus_jax.storage.files import read_json, read_jsonl, read_sealed, write_jsonl
+from bioptimus_jax.storage.files import read_json, read_jsonl, read_sealed, write_json, write_jsonl
 from bioptimus_jax.vocab.agreement import load_for_words
 
 AT_HAND = ('chemprot', 'ddi', 'gad', 'hoc', 'bioasq', 'biosses')
@@ -310,6 +310,28 @@ def test_what_train_does_not_have_and_a_set_with_one_label_are_refused(tmp_path)
         chosen = set_at(place, 'classes')
         with pytest.raises(InputError, match=message):
             task_for(chosen).read(chosen)
+
+
+def test_one_label_that_texts_may_lack_is_learned(tmp_path):
+    folder = tmp_path / 'own'
+    rows = [{'text': 'a dose of zolmipan', 'labels': ['drug']}, {'text': 'the patient', 'labels': []}]
+    for split in ('train', 'devel', 'test'):
+        write_jsonl(folder / f'{split}.jsonl', rows)
+    task = task_for(set_at(folder, 'classes'))
+    dataset = task.read(set_at(folder, 'classes'))
+    assert dataset.labels == ('drug',)
+    gold = [text.answers for text in dataset.test]
+    assert task.scores(gold, gold)['default'] == {
+        'precision': 1.0,
+        'recall': 1.0,
+        'f1': 1.0,
+        'gold': 1,
+        'predicted': 1,
+    }
+    write_json(folder / 'set.json', {'texts': ['text'], 'answer': 'labels', 'several': True})
+    write_jsonl(folder / 'train.jsonl', rows[:1])  # now every text has it
+    with pytest.raises(InputError, match=r'train\.jsonl: has one label, drug; there is nothing to learn'):
+        task.read(set_at(folder, 'classes'))
 
 
 def test_lint_tells_counts_labels_repeats_and_what_is_cut(tmp_path, capsys):

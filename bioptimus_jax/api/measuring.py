@@ -24,7 +24,6 @@ from bioptimus_jax.api.objects import (
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetuning.config import Finetune
 from bioptimus_jax.run.folder import Run
-from bioptimus_jax.sets.sentences import SPLITS
 from bioptimus_jax.sets.texts import CLASSES, in_order
 from bioptimus_jax.storage.files import JsonObject, write_json, write_jsonl
 
@@ -147,13 +146,12 @@ def _gold_file(place: Path, records: Sequence[JsonObject], task: str, predicted:
         {**_id_of(record), **dict(zip(keys, of_one)), 'labels': labels}
         for record, of_one, labels in zip(records, texts, given, strict=True)
     ]
-    for split in SPLITS:  # a set has all of them, though test alone is scored
-        write_jsonl(folder / f'{split}.jsonl', rows)
+    write_jsonl(folder / 'test.jsonl', rows)
     labels = in_order([*(label for of_one in given for label in of_one), *_labels_in(predicted)])
     named = {'name': 'id'} if all('id' in row for row in rows) else {}
     several = {**named, 'task': CLASSES, 'texts': keys, 'answer': 'labels', 'labels': labels, 'several': True}
     write_json(folder / 'set.json', {**several, 'measures': OF_SEVERAL})
-    return folder
+    return folder / 'test.jsonl'
 
 
 def _texts_of(record: Mapping[str, Any]) -> Sequence[Any]:
@@ -180,7 +178,8 @@ def _labels_in(predicted: Path) -> Iterator[str]:
     there = predicted.is_file() and form_at(predicted)
     for item in read_items(predicted, PREDICTED_KEYS).items if there else ():
         for answer in item.answers or ():
-            yield from filter(None, map(str.strip, answer.split(SEPARATOR)))
+            parts = [answer] if item.listed else answer.split(SEPARATOR)
+            yield from filter(None, map(str.strip, parts))
 
 
 def _gold_lines(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:

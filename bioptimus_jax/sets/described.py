@@ -171,15 +171,21 @@ def _values(file: Path) -> JsonObject:
             f'{file}: {sorted(wrong)[0]}: is for task {CLASSES}; answers of {SIMILARITY} are numbers'
         )
     for label in (*values.get('labels', ()), *values.get('uncounted', ())):
-        if not isinstance(label, str) or not label or (values.get('several') and SEPARATOR in label):
-            raise InputError(
-                f'{file}: labels: {label!r:.60} is no label; with several, it has no {SEPARATOR!r} in it'
-            )
+        if not isinstance(label, str) or not label:
+            raise InputError(f'{file}: labels: {label!r:.60} is no label')
     return values
 
 
 def _columns(file: Path, values: JsonObject, split: Callable[[str], Path]) -> dict[str, int]:
-    """Name -> place of the columns of a header that all splits share; empty without a header."""
+    """Name -> place of the columns of a header that all splits share; empty without a header.
+
+    Raises InputError, also for a label that could not be told from several in a column: records may have lists.
+    """
+    for label in values.get('labels', ()) if values.get('several') else ():
+        if SEPARATOR in label:
+            raise InputError(
+                f'{file}: labels: {label!r:.60} is no label; with several, it has no {SEPARATOR!r} in it'
+            )
     if not values.get('header'):
         return {}
     headers: dict[Path, list[str]] = {}

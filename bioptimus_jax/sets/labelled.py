@@ -44,7 +44,9 @@ def read_texts(name: str, files: Mapping[str, Path], numbers: bool, known: Publi
     labels: Sequence[str] = ()
     if not numbers:
         labels = known.labels if known else in_order(str(a) for x in train for a in x.answers)
-        if len(labels) < 2:
+        # Where a text may have no label either, one is enough.
+        either = known is not None and known.several and len({x.answers for x in train}) > 1
+        if len(labels) < 2 and not either:
             raise InputError(
                 f'{files["train"]}: has one label, {some_labels(labels)}; there is nothing to learn'
             )
