@@ -10,7 +10,7 @@ from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.finetuning.task import DEFAULT, task_for
-from bioptimus_jax.finetuning.tasks.word_classes import MICRO, macro
+from bioptimus_jax.finetuning.tasks.word_classes import MICRO, TASK, macro
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.sets import words
@@ -39,6 +39,15 @@ def test_measures_are_seqevals_when_every_word_is_a_mention(seed):
     theirs = {x: f1_score(as_words(gold), as_words(predicted), average=x) for x in ('macro', 'micro')}
     assert macro(TYPES).scores(gold, predicted)['f1'] == pytest.approx(theirs['macro'])
     assert MICRO.scores(gold, predicted)['f1'] == pytest.approx(theirs['micro'])
+
+
+def test_a_mention_is_a_run_of_words_of_one_class():
+    """So what is shown as an error of a sentence is one of its words: models are taught no beginnings."""
+    gold, predicted = ('B-PAR', 'B-PAR', 'O', 'I-INT', 'I-PAR'), ('B-PAR', 'I-PAR', 'O', 'B-INT', 'B-PAR')
+    assert MICRO.scores([gold], [predicted])['f1'] == 1
+    assert (
+        [*TASK.mentions(gold)] == [*TASK.mentions(predicted)] == [('PAR', 0, 1), ('INT', 3, 3), ('PAR', 4, 4)]
+    )
 
 
 def test_the_public_files_have_the_published_counts(data):

@@ -22,7 +22,7 @@ from bioptimus_jax.sets import corpora, words
 from bioptimus_jax.sets.columns import line_of
 from bioptimus_jax.sets.corpora import Dataset, NamedSet
 from bioptimus_jax.sets.sentences import SPLITS, Sentence
-from bioptimus_jax.sets.tags import BESIDE, OUTSIDE, decode, encode
+from bioptimus_jax.sets.tags import BESIDE, OUTSIDE, Span, decode, encode, spans
 
 SCHEME = 'io'
 """The scheme of tags: where a mention of a class begins is not asked."""
@@ -122,6 +122,10 @@ class WordClasses(Entities):
     def vote(self, given: Sequence[Sequence[str]]) -> tuple[str, ...]:
         """The class that most seeds give a word."""
         return decode(Task.vote(self, [encode(tags, SCHEME) for tags in given]), SCHEME)
+
+    def mentions(self, answers: Sequence[str]) -> Sequence[Span]:
+        """Runs of words of one class, as where a mention of it begins is not asked."""
+        return spans(self.counted(answers))
 
     def counted(self, tags: Sequence[str]) -> tuple[str, ...]:
         """The class of each word, whatever the word before it is."""
