@@ -1085,6 +1085,16 @@ def test_no_line_is_longer_than_300_letters(tmp_path):
             assert line.count('a label of some l...') == 5
 
 
+def test_columns_that_hold_no_text_for_predict_are_to_be_renamed(tmp_path):
+    """set.json says how a set is read, and nothing of what is answered."""
+    (tmp_path / 'a.csv').write_text('abstract,verdict\nA dose.,yes\n')
+    with pytest.raises(
+        InputError, match=r'names the columns abstract, verdict; .* the texts: "text", or "sen'
+    ) as error:
+        read_given([str(tmp_path / 'a.csv')], [], True)
+    assert 'set.json' not in str(error.value)
+
+
 def test_originals_of_a_public_set_point_to_rebuild(tmp_path, data, capsys):
     assert {*REBUILT} == {*BUILDERS}
     folder = data / 'blurb' / 'pubmedqa'

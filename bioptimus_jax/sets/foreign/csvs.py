@@ -49,7 +49,7 @@ def items_of(place: str, text: str, context: Context) -> Iterator[Item]:
     names = [name.strip() for name in names]
     if len({name.lower() for name in names}) != len(names) or not any(names):
         raise InputError(
-            f'{place}:{number}: names no columns, or one of them twice ({shortened(names)}); {_needed()}'
+            f'{place}:{number}: names no columns, or one of them twice ({shortened(names)}); {_needed(context)}'
         )
     known = {name.lower(): name for name in names}
     for asked in filter(None, (context.keys.word, context.keys.tag)):
@@ -69,7 +69,7 @@ def items_of(place: str, text: str, context: Context) -> Iterator[Item]:
             place, names, iter([*([(entry[0], [*entry[1].values()])] if entry else ()), *rows])
         )
     elif known.keys().isdisjoint(flat.KNOWN) and not (context.keys.texts or context.keys.answer):
-        raise InputError(f'{place}:{number}: names the columns {shortened(names, 3, 20)}; {_needed()}')
+        raise InputError(f'{place}:{number}: names the columns {shortened(names, 3, 20)}; {_needed(context)}')
     for line, entry_of in entries:
         if entry_of:
             where = f'{place}:{line}'
@@ -77,7 +77,10 @@ def items_of(place: str, text: str, context: Context) -> Iterator[Item]:
             yield flat.item_of(where, line, given, context)
 
 
-def _needed() -> str:
+def _needed(context: Context) -> str:
+    """What the first line has to name."""
+    if context.keys.texts_alone:
+        return 'its first line has to name the texts: "text", or "sentence1" and "sentence2"'
     return (
         'its first line has to name them: "text" and "label", "sentence1", "sentence2" and "label", or "token", "tag" '
         'and "sentence_id"; name others in set.json'

@@ -64,9 +64,10 @@ def _columns(path: Path, schema: pyarrow.Schema, keys: Keys) -> list[str]:
     asked = {name.lower() for name in (*keys.texts, keys.answer, keys.name, keys.word, keys.tag)}
     found = [name for name in schema.names if name.strip().lower() in (*flat.KNOWN, *MORE, *asked)]
     if not found:
+        others = '' if keys.texts_alone else ', or name them in set.json'
         raise InputError(
-            f'{path}: needs columns such as {flat.READ}; it has {shortened(schema.names) or "none"}; rename them, or '
-            'name them in set.json'
+            f'{path}: needs columns such as {flat.READ}; it has {shortened(schema.names) or "none"}; rename '
+            f'them{others}'
         )
     return found
 
