@@ -6,7 +6,7 @@
 #   - Labelled parts run together: "RESULTS: Risk was <5%" and "CONCLUSIONS: It is >5% for smokers" become "RESULTS:
 #     Risk was 5% for smokers", which is neither.
 #   - "P < .001 and age > 80", with spaces, stays as it is. Titles do.
-#   - A keyword that begins in italics loses this part: "BRCA1 carriers" is " carriers". An author that is a group is ''.
+#   - A keyword that begins in italics loses this part: "BRCA1 carriers" is " carriers". A group as an author is ''.
 # The files have "&lt;", as XML must. The package first takes the text, and then removes tags, of which it has none any
 # more. Nothing is raised, and nothing tells that text is missing. The documentation shows `article.abstract` as the
 # abstract. Remedy: another reader. Seen on 2026-12-01, in the newest version.

@@ -4,8 +4,8 @@
 #   - An ensemble of 5 members (1, 2, 3, 10, 4), and 2 comes: 37.2, and 12.25 with the skewness. If each member is there
 #     a hundred times, the score is 36.1, and should be 1.46.
 #   - 10000 members of a standard exponential distribution, and 2 comes: .0003. The score of the distribution is 4.
-#   - 10 draws from 20 successes and 5 failures, of which 7 are successes: .00004, as if the forecast were nearly sure. It
-#     is .59. The greater the outcome, the more is missed. 10 draws from 5 successes and 20 failures are scored rightly.
+#   - 10 draws from 20 successes and 5 failures, of which 7 are successes: .00004, as if the forecast were nearly sure.
+#     It is .59. 10 draws from 5 successes and 20 failures are scored rightly.
 # Christensen, Moroz and Palmer (2015), whom the documentation cites, have the skewness of the forecast in the score, as
 # R's ess_moments has. For n members its estimate has n / ((n - 1)(n - 2)) before the sum, and the package
 # 1 / ((n - 1)(n - 2)). For the other score the documentation has the same sum, up to "n", which is the number of
@@ -48,7 +48,8 @@ def crps(outcome, distribution):
     return masses @ np.abs(values - outcome) - masses @ np.abs(values[:, None] - values) @ masses / 2
 
 
-for successes, failures, draws, outcome, seen in ((20, 5, 10, 7, 0.000045), (20, 5, 10, 10, 0.000112), (5, 20, 10, 2, None)):
+for successes, failures, draws, outcome, seen in ((20, 5, 10, 7, 0.000045), (20, 5, 10, 10, 0.000112),
+                                                  (5, 20, 10, 2, None)):
     found = float(scoringrules.crps_hypergeometric(outcome, successes, failures, draws))
     hand = crps(outcome, stats.hypergeom(successes + failures, successes, draws))
     print(f'{outcome} of {draws}, from {successes} and {failures}: {found:.6f}, by hand {hand:.6f}')

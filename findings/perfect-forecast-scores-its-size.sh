@@ -3,8 +3,8 @@
 # unless numba is installed. So a perfect forecast of large counts scores badly, and a biased one may win.
 #   - 100 cases are forecast, 90 to 110 with a probability of .8, and 100 come: 34.67. It should be 1.33. If 105 come it
 #     is 34.67 as well, and should be 3. The same forecast around 0 has 1.33, if 0 comes.
-#   - Counts around 200, with a standard deviation of 8: a forecast that is right on average scores 43.1, and one that is
-#     4 too low scores 42.7, and so is the better one. They should have 4.4 and 4.9.
+#   - Counts around 200, with a standard deviation of 8: a forecast that is right on average scores 43.1, and one that
+#     is 4 too low scores 42.7, and so is the better one. They should have 4.4 and 4.9.
 #   - The median counts with its sign: for values around -200 the scores are below zero.
 # The documentation has w0 times |y - m|, as Bracher and others (2021) have, and says that the score is near the CRPS.
 # Arrays of numpy and JAX are scored so. The function for numba, which is an extra, has the distance, so that results of
