@@ -254,7 +254,7 @@ def pair(folder, sets, right):
 
 
 def test_pairs_that_learned_a_class_for_every_word_say_nothing_of_mentions(tmp_path):
-    """Their test score is that of words, and the F1 of mentions is none of it."""
+    """The test score of such a set is of words, and not the F1 of mentions."""
     found = {True: 0.5, False: 1.0}
     both = pair(tmp_path, {'a': [*WORDS]}, {'kept': found, 'new': found})
     for file in tmp_path.rglob('scores.json'):

@@ -387,7 +387,7 @@ CONLL = 'Gout\tB-Disease\nand\tO\n\naspirin\tB-Drug\n'
         ('x.txt', 'PMID- 1\nTI  - Gout.\n', 'x.txt: is in the MEDLINE format of PubMed'),
         ('x.txt', '<doc id="1">Gout</doc>', 'x.txt: is XML or HTML'),
         ('x.tsv', 'Gout\tyes\n', 'x.tsv: is a table, and which of its columns is the text is not known'),
-        ('x.csv', 'a,b\nc,d\n', 'x.csv:1: names the columns a, b; its first line has to name them'),
+        ('x.csv', 'a,b\nc,d\n', 'x.csv:1: names the columns a, b; its first line has to name the texts'),
         ('x.csv', 'text,label\na,b,c\n', 'x.csv:2: has 3 columns, but the first line names 2; quote'),
         ('x.ann', 'T1\tDrug 0 4\tGout\n', 'x.ann: holds annotations of BRAT; give the .txt beside it'),
         ('x.txt', 'T1\tDrug 0 4\tGout\nT2\tDrug 5 8;9 12\tand rat\n', 'x.txt: holds annotations of BRAT'),

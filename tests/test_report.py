@@ -459,7 +459,7 @@ def test_the_curve_of_an_objective_that_masks_nothing_says_what_its_loss_is(tmp_
 
 
 def test_seeds_together_that_pay_are_among_what_to_try(tmp_path, monkeypatch):
-    """By what their folder would answer: the vote, or the mean of their logits where the task averages these."""
+    """The gain is of what their folder would answer: the vote, or the mean of logits where the task averages these."""
     m = read_measures(fabricate(tmp_path / 'demo'))
     last, [dataset, *_] = m.phases[-1], m.datasets
     mean = statistics.fmean(m.scores(last, dataset)) / 100

@@ -42,7 +42,7 @@ def test_measures_are_seqevals_when_every_word_is_a_mention(seed):
 
 
 def test_a_mention_is_a_run_of_words_of_one_class():
-    """So what is shown as an error of a sentence is one of its words: models are taught no beginnings."""
+    """Models are taught no beginnings, so the page shows none of them as an error."""
     gold, predicted = ('B-PAR', 'B-PAR', 'O', 'I-INT', 'I-PAR'), ('B-PAR', 'I-PAR', 'O', 'B-INT', 'B-PAR')
     assert MICRO.scores([gold], [predicted])['f1'] == 1
     assert (
