@@ -43,7 +43,9 @@ def test_the_compiler_agrees_about_memory_and_sums(steps):
     compiled = {name: step for name, step in steps.items() if 'compiled' in step}
     assert len(compiled) == 5
     for name, step in compiled.items():
-        assert 0.88 <= round(step['GiB'] / step['compiled']['GiB'], 2) <= 1.06, name
+        # With the memory of a v5p the compiler saves less.
+        least, most = (0.95, 1.04) if 'v5e' in name else (0.88, 1.06)
+        assert least <= round(step['GiB'] / step['compiled']['GiB'], 2) <= most, name
         devices, summed = int(name.split(', ')[2]), step['compiled']['MB']['all-reduce']
         if not name.startswith('ModernBERT'):
             assert step['MB sent'] == pytest.approx(2 * summed * (devices - 1) / devices, rel=0.01), name
